@@ -212,3 +212,8 @@ def test_inputs_with_several_texts_ask_for_the_key(folder):
 def test_suite_says_whether_attacks_fail_in_junit(folder, kind, word):
     attacked(folder, OBEDIENT, "jailbreak", "--to", "r.xml", suite=f"{SUITE}junit: {kind}\n")
     assert re.search(f'<testsuite name="shop-adversarial" tests="[0-9]+" {word}="[1-9]', Path("r.xml").read_text())
+
+
+def test_help_names_every_category():
+    shown = re.sub(r"-\s+", "-", called("attack", "--help").stdout)
+    assert [name for name in CATEGORIES if name not in shown] == []

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from deemster.comparison.compare_runs import StoredSource, compare_sources
+from deemster.comparison.compare_runs import compare_sources
+from deemster.comparison.stored_source import StoredSource
 from deemster.engine.model_access import ModelCalls
 from deemster.errors import ConfigurationError
 from deemster.evaluation.check_file import check_file

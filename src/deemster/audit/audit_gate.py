@@ -11,7 +11,8 @@ from deemster import __version__
 from deemster.audit.gate_error_rates import GateAudit, TrialSettings, audit_gate_rates
 from deemster.audit.simulated_runs import ExecutionPool
 from deemster.comparison.compare_columns import ComparisonSettings, comparable_metrics, compare_columns
-from deemster.comparison.compare_runs import StoredSource, build_columns
+from deemster.comparison.run_source import build_columns
+from deemster.comparison.stored_source import StoredSource
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, plural
 from deemster.evaluation.resolve_evaluation import suite_metrics

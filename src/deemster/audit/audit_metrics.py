@@ -23,7 +23,7 @@ from deemster.audit.mutation_score import (
     try_gate,
 )
 from deemster.audit.planted_outputs import good_outputs, mark_outputs
-from deemster.comparison.compare_runs import build_columns, card_identities
+from deemster.comparison.run_source import build_columns, card_identities
 from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, PlantedDefect, plant_defect
 from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError, did_you_mean

@@ -126,7 +126,9 @@ def command(
     """Attack a suite's target: does it refuse, leak, or call a forbidden tool?
 
     SUITE names the target and the models; without CATEGORY every category is tried. The attacks are harmless in
-    themselves: ten categories, several seeds each, as they stand and as a mutator writes them. Checks without a judge
+    themselves, several seeds each, as they stand and as a mutator writes them. The categories are prompt-injection,
+    jailbreak, tool-abuse, pii-leak (data of other people), ssrf, sql-shell-injection, ascii-smuggling,
+    competitor-endorsement, excessive-agency and hallucination-overreliance. Checks without a judge
     look for leaked canaries, forbidden tool calls and private data; where the suite has a judge, `refusal-quality`
     looks at every answer too.
 

@@ -28,8 +28,8 @@ _FOR_TWO_RUNS = ("junit", "junit-samples", "pr-comment")
 
 if TYPE_CHECKING:
     from deemster.comparison.compare_columns import ComparisonSettings
-    from deemster.comparison.compare_runs import RunSource
     from deemster.comparison.comparison import Comparison
+    from deemster.comparison.run_source import RunSource
     from deemster.datasets.only_expression import Only
     from deemster.gate import GateRules
     from deemster.gate.confirmation import Confirmation
@@ -92,18 +92,21 @@ def command(
 ) -> None:
     """Compare two runs: is the second worse, where, and why?
 
-    BASELINE and CANDIDATE are ids of stored runs, the beginnings of ids, labels, `latest`, `previous`, `baseline`, run
+    BASELINE and CANDIDATE are ids of stored runs, the beginnings of ids, names, `latest`, `previous`, `baseline`, run
     files, or files that `deemster run --to FILE.json` wrote. Samples with the same input and expected output are
-    compared with each other. With more than one CANDIDATE, each is compared with BASELINE, and all runs are ranked by
-    macro-F1.
+    compared with each other. The first line answers; the samples that broke are listed. With more than one CANDIDATE
+    all runs are ranked, best first, and each two of them are compared, so that it says which cannot be told apart.
 
-    Exit codes with --margin or --gate: 0 passed, 1 failed, 4 inconclusive. A margin alone is decided in three ways.
+    The exit code is 0, but with --margin or --gate: 0 passed, 1 failed, 4 inconclusive. A margin alone is decided in
+    three ways.
     """
     import msgspec
 
     from deemster.comparison.compare_columns import ComparisonSettings
-    from deemster.comparison.compare_runs import RunSources, compare_sources, quotes_of_either
+    from deemster.comparison.compare_runs import compare_sources
     from deemster.comparison.comparison_gate import decide_comparison
+    from deemster.comparison.find_runs import RunSources
+    from deemster.comparison.run_source import quotes_of_either
     from deemster.evaluation.confirm_run import decide_confirmed
     from deemster.evaluation.gate_baseline import comparison_settings
     from deemster.gate.confirmation import confirmation_sections
@@ -166,7 +169,8 @@ def _with_junit_of(source: RunSource, reports: ReportOptions) -> ReportOptions:
 
 def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOptions, store: str) -> None:
     """Rank more than two runs."""
-    from deemster.comparison.compare_runs import RunSources, rank_sources
+    from deemster.comparison.compare_runs import rank_sources
+    from deemster.comparison.find_runs import RunSources
     from deemster.comparison.without_text import ranking_without_text
 
     if unknown := [one.format for one in reports.destinations if one.format in _FOR_TWO_RUNS]:
@@ -196,7 +200,7 @@ def _correct(
 
 def _confirm(comparison: Comparison, candidate: RunSource, times: int | None) -> Confirmation | None:
     """Which newly failing samples of the candidate really fail, after they were run again so often, or before."""
-    from deemster.comparison.compare_runs import StoredSource
+    from deemster.comparison.stored_source import StoredSource
     from deemster.evaluation.confirm_run import confirm_comparison, stored_confirmation
 
     if times is None:

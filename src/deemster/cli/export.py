@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deemster.datasets.only_expression import Only
     from deemster.store import Store
 
-_TOOLS = ("mlflow", "otel")
+TOOLS = ("mlflow", "otel")
 _RUN_FILE, _PARQUET, _GOLDEN = ".jsonl", ".parquet", "golden"
 _DATASETS = (".yml", ".yaml", ".json")
 
@@ -86,7 +86,7 @@ def command(
 def _read_place(place: str, *, is_part: bool) -> tuple[str, str]:
     """What is written, and where."""
     prefix, colon, rest = place.partition(":")
-    is_tool = bool(colon) and prefix in _TOOLS
+    is_tool = bool(colon) and prefix in TOOLS
     target = rest if is_tool else place
     suffix = Path(place).suffix.lower()
     if target in ("", "-"):

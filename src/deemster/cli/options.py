@@ -93,7 +93,8 @@ only_option = click.option(
     "--only",
     multiple=True,
     metavar="EXPR",
-    help="Only samples such as tag:x, id:q*, lang=de, failed, failed:RUN or answered; repeatable, kinds must all hold.",
+    help="Only samples such as tag:x, id:q*, lang=de, failed (in the latest run), failed:RUN or answered; "
+    "repeatable, kinds must all hold. `deemster help samples` says more.",
 )
 
 

@@ -259,7 +259,7 @@ def _is_dataset(place: str) -> bool:
 
 
 def _read_runs(run: str, stated: StatedNoise, store: str) -> tuple[RunColumns, RunNoise]:
-    from deemster.comparison.compare_runs import RunSources
+    from deemster.comparison.find_runs import RunSources
     from deemster.planning.sample_plans import RunNoise
 
     noise = stated.noise()

@@ -201,7 +201,7 @@ RUN_HEADINGS = {
         "deemster run suite.yml",
         "deemster run suite.yml --only tag:policy --only failed",
         "deemster run suite.yml --to report.html --to results.xml --quiet",
-        "deemster run --outputs latest --metric 'length-within(max=80)'",
+        "deemster run --outputs latest --metric 'length-within(max=80, unit=words)'",
         "deemster run suite.yml --resume",
     ],
     see_also=["check", "show", "compare"],

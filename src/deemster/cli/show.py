@@ -24,7 +24,7 @@ from deemster.errors import ConfigurationError, ReportError, visible
 
 if TYPE_CHECKING:
     from deemster.comparison import Comparison
-    from deemster.comparison.compare_runs import RunSources
+    from deemster.comparison.find_runs import RunSources
     from deemster.report import Report
     from deemster.store import RunRow, Store
 
@@ -193,8 +193,8 @@ def _show_sample(run: str, sample: str, reports: ReportOptions, store: str, *, p
 
 def _show_failed(run: str, against: str | None, reports: ReportOptions, store: str) -> None:
     """Print what failed in a run or in a comparison, and why."""
-    from deemster.comparison.compare_runs import RunSources
     from deemster.comparison.failure_brief import comparison_brief, report_brief
+    from deemster.comparison.find_runs import RunSources
     from deemster.comparison.report_loader import load_report_or_comparison
     from deemster.report import Report
     from deemster.report.build_report import quoted_details, stored_report
@@ -220,7 +220,9 @@ def _compare(
     report: Report, against: str | None, reports: ReportOptions, sources: RunSources, store: Store | None
 ) -> Comparison | None:
     """The comparison of a run with the one that is named, else with its suite's baseline; None where there is none."""
-    from deemster.comparison.compare_runs import StoredSource, compare_sources, quotes_of_either
+    from deemster.comparison.compare_runs import compare_sources
+    from deemster.comparison.run_source import quotes_of_either
+    from deemster.comparison.stored_source import StoredSource
 
     run = sources.find(report) if store is None else StoredSource(store, store.run(report.run.id))
     named = against is not None

@@ -20,7 +20,7 @@ from deemster.stats import LabelledSide, corrected_difference
 from deemster.stats.confidence_interval import interval_ends
 
 if TYPE_CHECKING:
-    from deemster.comparison.compare_runs import RunSource
+    from deemster.comparison.run_source import RunSource
 
 
 def read_both_labels(

@@ -11,9 +11,11 @@ from itertools import dropwhile, islice
 import msgspec
 import numpy as np
 
-from deemster.comparison.compare_runs import ReportSource, RunSource, StoredSource, stored_identities
 from deemster.comparison.comparison import Comparison
 from deemster.comparison.comparison_gate import baseline_evidence
+from deemster.comparison.report_source import ReportSource
+from deemster.comparison.run_source import RunSource
+from deemster.comparison.stored_source import StoredSource, stored_identities
 from deemster.engine.model_access import ModelAccess
 from deemster.engine.progress import Progress
 from deemster.engine.stop_request import Stop

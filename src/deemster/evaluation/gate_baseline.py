@@ -9,18 +9,12 @@ from typing import Any
 import msgspec
 
 from deemster.comparison.compare_columns import ComparisonSettings
-from deemster.comparison.compare_runs import (
-    RunSource,
-    RunSources,
-    ShownSample,
-    StoredSource,
-    build_columns,
-    card_identities,
-    compare_sources,
-    compared_run,
-)
+from deemster.comparison.compare_runs import compare_sources
 from deemster.comparison.comparison import Comparison
 from deemster.comparison.comparison_gate import baseline_evidence
+from deemster.comparison.find_runs import RunSources
+from deemster.comparison.run_source import RunSource, ShownSample, build_columns, card_identities, compared_run
+from deemster.comparison.stored_source import StoredSource
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.gate.baseline_gate import PinnedBaseline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deemster.comparison.compare_runs import stored_identities
+from deemster.comparison.stored_source import stored_identities
 from deemster.errors import Issue, StoreError, plural
 from deemster.evaluation.run_part import stored_part
 from deemster.gate import GateCheck

@@ -1,6 +1,5 @@
 from deemster.models.budget import BudgetEntry as BudgetEntry
 from deemster.report.grading_result import Grading as Grading
-from deemster.report.report_assembly import RunSamples as RunSamples
 from deemster.report.report_document import SCHEMA as SCHEMA
 from deemster.report.report_document import Report as Report
 from deemster.report.report_entries import DatasetEntry as DatasetEntry
@@ -11,5 +10,6 @@ from deemster.report.report_entries import RunEntry as RunEntry
 from deemster.report.report_entries import ScoreEntry as ScoreEntry
 from deemster.report.report_entries import UnscoredEntry as UnscoredEntry
 from deemster.report.report_entries import UnscoredReason as UnscoredReason
+from deemster.report.run_samples import RunSamples as RunSamples
 from deemster.results.sample_summary import SampleEntry as SampleEntry
 from deemster.text.destination import Destination as Destination

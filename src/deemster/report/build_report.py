@@ -22,7 +22,7 @@ from deemster.models.budget import BudgetEntry
 from deemster.records import Execution, MetricCard, Sample, SampleFacts
 from deemster.records.shared_call_cost import PaidExecutions
 from deemster.report.corrected_rates import with_corrections
-from deemster.report.report_assembly import RunSamples, execution_entries, failure_entries, sample_entries
+from deemster.report.report_assembly import execution_entries, failure_entries, sample_entries
 from deemster.report.report_document import SCHEMA, Report
 from deemster.report.report_entries import DatasetEntry, PrivacyEntry, RunEntry
 from deemster.report.report_settings import (
@@ -32,6 +32,7 @@ from deemster.report.report_settings import (
     report_facts,
     stored_settings,
 )
+from deemster.report.run_samples import RunSamples
 from deemster.results import RunSummary, Totals
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import Clusters, RunMetricSummary

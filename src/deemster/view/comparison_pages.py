@@ -11,7 +11,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.comparison.compare_runs import StoredSource, compare_sources, quotes_of_either, rank_sources
+from deemster.comparison.compare_runs import compare_sources, rank_sources
+from deemster.comparison.run_source import quotes_of_either
+from deemster.comparison.stored_source import StoredSource
 from deemster.errors import InputError, did_you_mean
 from deemster.results.sample_changes import STATUSES, ChangedSamples, ChangeTable
 from deemster.view.opened_run import OpenedRun

@@ -1,0 +1,45 @@
+"""The samples of a run, as a report needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from deemster.datasets import SelectedPart
+from deemster.records import Sample, SampleFacts
+
+
+class RunSamples(Protocol):
+    """The samples of a run: a dataset, or what is kept of one."""
+
+    name: str
+    schema_version: str
+    part: SelectedPart | None
+    cluster: str | None
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Sample]: ...
+
+    def facts(self, *, content: bool = True) -> Iterator[SampleFacts]:
+        """Every sample as the run keeps it, in order, with expected output and input where they are wanted."""
+        ...
+
+    def metadata(self) -> Iterator[Mapping[str, Any]]:
+        """The metadata of every sample, in order."""
+        ...
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The dataset's fingerprint, where it has one."""
+        ...
+
+    @property
+    def duplicates(self) -> Sequence[Sequence[str]]:
+        """Ids of samples that are equal, group by group."""
+        ...
+
+    @property
+    def row_hashes(self) -> Iterable[str]:
+        """The row hash of every sample, in order."""
+        ...
