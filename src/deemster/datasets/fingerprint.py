@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.formats.canonical_json import canonical, encode, has_exponent, is_plain
+from deemster.formats.canonical_json import canonical, encode, has_exponent, plain_floats
 
 # Numbers apart, this encoder writes strings and words as the RFC does; keys are sorted before.
 _text = json.JSONEncoder(ensure_ascii=False).encode
@@ -168,11 +168,11 @@ def list_hash(rows: Iterable[Sequence[Any]]) -> str:
     """The SHA-256 of canonical JSON of a list, read once and not kept."""
     hashes = ListHash()
     for row in rows:
-        floats: list[float] = []
         # Most rows end in an empty map and begin with texts.
         *texts, last = row
-        is_fast = not last or (is_plain(last, 99, floats) and not any(map(has_exponent, floats)))
-        is_fast = is_fast and all(type(text) is str for text in texts)
+        floats = plain_floats(last, 99) if last else []
+        may_have_exponents = floats is None or any(map(has_exponent, floats))
+        is_fast = not may_have_exponents and all(type(text) is str for text in texts)
         hashes.add(canonical(row, exponents=not is_fast))
     return hashes.hexdigest()
 

@@ -1,123 +1,39 @@
-"""The golden dataset: loads and saves it, hashes its rows, finds duplicates."""
+"""The golden dataset: loads it, selects of it, and saves it."""
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, overload
-
-import msgspec
-import numpy as np
 
 from deemster.datasets._jsonl_dataset import load_jsonl
 from deemster.datasets.dataset_format import (
     SCHEMA,
     DatasetFacts,
-    DatasetFile,
-    SampleRow,
-    build_header,
-    has_good_tags,
-    split_legacy_keys,
 )
-from deemster.datasets.fingerprint import RowHashes, row_digest
+from deemster.datasets.duplicate_rows import equal_rows
+from deemster.datasets.fingerprint import RowHashes
+from deemster.datasets.listed_rows import read_document, read_root, read_table
 from deemster.datasets.sample_selection import (
     Rows,
     SelectedPart,
     SelectedRows,
     Selection,
     as_entries,
-    rows_fingerprint,
     select_positions,
 )
 from deemster.errors import DatasetError, Issue
-from deemster.formats.canonical_json import has_exponent, is_plain
-from deemster.formats.document import Reading, sort_issues
-from deemster.formats.item_files import pause_garbage_collection, repeated_ids
-from deemster.formats.json_values import ROW_DEPTH, pointer, to_json_value
-from deemster.formats.read_file import FORMATS, file_format, parse_document, quick_json
-from deemster.formats.read_parquet import ParquetColumns, ParquetFile
-from deemster.formats.schema_validation import Located, Places, check_shape, is_id
+from deemster.formats.document import Reading
+from deemster.formats.item_files import pause_garbage_collection
+from deemster.formats.json_values import to_json_value
+from deemster.formats.read_file import FORMATS, file_format
 from deemster.formats.write_rows import write_rows
 from deemster.records import Sample, SampleContent, SampleFacts, SampleLabels
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# Stands in for a document while reading fast: whatever has an issue is read again.
-_NO_PLACES = Places(lambda _: "")
-
-
-class ListedRows:
-    """Samples that are kept in memory.
-
-    Attributes:
-        digests: 32 bytes of row hash for each.
-        file: The file whose rows they are, where another process can read some of them.
-    """
-
-    file: ParquetFile | None = None
-
-    def __init__(self, samples: Sequence[Sample], digests: bytearray) -> None:
-        self._samples = samples
-        self.digests = digests
-
-    def __len__(self) -> int:
-        return len(self._samples)
-
-    def __iter__(self) -> Iterator[Sample]:
-        return iter(self._samples)
-
-    def pick(self, positions: list[int]) -> Iterator[Sample]:
-        """Samples by position, in the order asked for."""
-        return (self._samples[position] for position in positions)
-
-    def excerpt(self, positions: list[int]) -> ListedRows:
-        """Samples by position that another process can read: as their places in a Parquet file, or as they are."""
-        if self.file is not None and self.file.can_read_rows(positions):
-            return _RowsToRead(self.file, positions)
-        return ListedRows(list(self.pick(positions)), bytearray())
-
-    def fingerprint(self) -> str:
-        """The hash over `[id, row_hash, metadata]` of every sample, by id."""
-        return rows_fingerprint(self)
-
-
-class _RowsToRead(ListedRows):
-    """Samples of a Parquet file that are read when they are asked for."""
-
-    def __init__(self, source: ParquetFile, positions: list[int]) -> None:
-        self._source, self._positions = source, positions
-        self.digests = bytearray()
-
-    def __len__(self) -> int:
-        return len(self._positions)
-
-    @functools.cached_property
-    def _samples(self) -> Sequence[Sample]:  # type: ignore[override]
-        return list(_read_parquet("part", self._source.read_rows(self._positions), self._source.reading)[1])
-
-
-def equal_rows(digests: bytes | bytearray, ids: Callable[[list[int]], Iterable[str]]) -> list[list[str]]:
-    """The ids of rows with one hash, group by group in order.
-
-    Args:
-        digests: 32 bytes of row hash for each row.
-        ids: Gives the ids of rows by their places, which rise.
-    """
-    heads = np.frombuffer(bytes(digests), dtype=np.uint64)[::4]
-    order = np.argsort(heads, kind="stable")
-    twice = np.flatnonzero(heads[order[1:]] == heads[order[:-1]])
-    places: list[int] = np.unique(np.concatenate([order[twice], order[twice + 1]])).tolist()
-    if not places:
-        return []
-
-    groups: dict[bytes, list[str]] = {}
-    for place, name in zip(places, ids(places), strict=True):
-        groups.setdefault(bytes(digests[place * 32 : place * 32 + 32]), []).append(name)
-    return [names for names in groups.values() if len(names) > 1]
 
 
 class Dataset:
@@ -152,7 +68,8 @@ class Dataset:
     ) -> None:
         facts = {"name": name, "description": description, "repetitions": repetitions, "cluster": cluster}
         root = {key: value for key, value in facts.items() if value is not None or key == "name"}
-        self._take(*_read_root({**root, "samples": [_as_row(sample) for sample in samples]}, None), None)
+        header, rows = read_root({**root, "samples": [_as_row(sample) for sample in samples]}, None)
+        self._take(header, rows, None)
 
     @classmethod
     def load(cls, path: str | FilePath, *, format: str | None = None) -> Dataset:  # noqa: A002 - the word users say
@@ -174,9 +91,9 @@ class Dataset:
             if kind == "jsonl":
                 header, rows = load_jsonl(path, reading)
             elif kind in ("yaml", "json"):
-                header, rows = _read_document(reading.content(path), kind, reading)
+                header, rows = read_document(reading.content(path), kind, reading)
             else:
-                header, rows = _read_table(path, kind, reading)
+                header, rows = read_table(path, kind, reading)
         self._take(header, rows, str(path))
         return self
 
@@ -198,13 +115,20 @@ class Dataset:
 
         table = dataframe_rows(frame, Reading(name, error=DatasetError))
         self = cls.__new__(cls)
-        self._take(*_read_root({"name": name, "samples": table.rows}, table, issues=table.issues), None)
+        header, rows = read_root({"name": name, "samples": table.rows}, table, issues=table.issues)
+        self._take(header, rows, None)
         return self
 
     def _take(self, header: DatasetFacts, rows: Rows, path: str | None) -> None:
-        self.name, self.description, self.repetitions, self.schema_version, self.warnings, self.cluster = header
+        self.name = header.name
+        self.description = header.description
+        self.repetitions = header.repetitions
+        self.schema_version = header.schema_version
+        self.warnings = header.warnings
+        self.cluster = header.cluster
         self.path = path
         self._rows = rows
+        self._computed = _ComputedFacts(rows)
         self.whole = self
 
     def __len__(self) -> int:
@@ -233,23 +157,23 @@ class Dataset:
         """The row hash of every sample, by position."""
         return RowHashes(self._rows.digests)
 
-    @functools.cached_property
+    @property
     def fingerprint(self) -> str:
         """A hash that changes with every edit of any sample.
 
         Raises:
             DatasetError: The file is not the one that was loaded.
         """
-        return self._rows.fingerprint()
+        return self._computed.fingerprint
 
-    @functools.cached_property
+    @property
     def duplicates(self) -> list[list[str]]:
         """The ids of samples whose input and expected output are equal, group by group in file order.
 
         Raises:
             DatasetError: The file is not the one that was loaded.
         """
-        return equal_rows(self._rows.digests, lambda places: (sample.id for sample in self._rows.pick(places)))
+        return self._computed.duplicates
 
     def select(
         self,
@@ -277,8 +201,8 @@ class Dataset:
         Raises:
             DatasetError: No sample fits, no sample has one of the tags, ids or values, or something cannot be used.
         """
-        wanted = {path: as_entries(value) for path, value in (where or {}).items()}
-        selection = Selection(_texts(tags), _texts(ids), wanted, sample, seed, limit)
+        values_by_path = {path: as_entries(value) for path, value in (where or {}).items()}
+        selection = Selection(_texts(tags), _texts(ids), values_by_path, sample, seed, limit)
         selection.check()
         return self._part(select_positions(self, selection, file=self.path), selection.flags())
 
@@ -292,10 +216,10 @@ class Dataset:
         Raises:
             DatasetError: No sample has one of the ids.
         """
-        found = [position for position, sample in enumerate(self) if sample.id in ids]
-        if not found:
+        positions = [position for position, sample in enumerate(self) if sample.id in ids]
+        if not positions:
             raise DatasetError(Issue(f"No sample of the dataset is left by `{selection}`.", self.path))
-        return self._part(found, selection)
+        return self._part(positions, selection)
 
     def metadata(self) -> Iterator[Mapping[str, Any]]:
         """The metadata of every sample, in order."""
@@ -309,8 +233,8 @@ class Dataset:
         """
         for position, (sample, row_hash) in enumerate(zip(self, self.row_hashes, strict=True)):
             labels = SampleLabels(sample.tags, sample.metadata)
-            kept = SampleContent(sample.expected_output, sample.input) if content else None
-            yield SampleFacts(position, sample.id, row_hash, labels, kept)
+            sample_content = SampleContent(sample.expected_output, sample.input) if content else None
+            yield SampleFacts(position, sample.id, row_hash, labels, sample_content)
 
     def clustered(self, key: str) -> Dataset:
         """The same samples, of which those with one value of a metadata key belong together."""
@@ -324,8 +248,7 @@ class Dataset:
         if positions.keys() != set(ids):
             return self
 
-        ordered = copy.copy(self)
-        ordered._rows = SelectedRows(self._rows, [positions[id_] for id_ in ids])  # noqa: SLF001 - of this class
+        ordered = self._with_rows(SelectedRows(self._rows, [positions[sample_id] for sample_id in ids]))
         ordered.whole = ordered if self.whole is self else self.whole
         return ordered
 
@@ -344,14 +267,14 @@ class Dataset:
     def _with_rows(self, rows: Rows) -> Dataset:
         """A copy with other samples, which has nothing of what was computed of these."""
         part = copy.copy(self)
-        for name in ("fingerprint", "duplicates"):
-            part.__dict__.pop(name, None)
         part._rows = rows  # noqa: SLF001 - of this class
+        part._computed = _ComputedFacts(rows)  # noqa: SLF001 - as above
         return part
 
     def _part(self, positions: list[int], selection: str) -> Dataset:
         if len(positions) == len(self):
             return self
+
         part = self._with_rows(SelectedRows(self._rows, positions))
         earlier = None if self.part is None else self.part.selection
         how = selection if earlier is None else f"{earlier} {selection}"
@@ -368,6 +291,24 @@ class Dataset:
         write_rows(path, _header(self), _rows(self), key="samples", known=known, error=DatasetError)
 
 
+class _ComputedFacts:
+    """What is computed of samples, once and when it is first asked for."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        return self._rows.fingerprint()
+
+    @functools.cached_property
+    def duplicates(self) -> list[list[str]]:
+        return equal_rows(self._rows.digests, self._ids)
+
+    def _ids(self, positions: list[int]) -> Iterator[str]:
+        return (sample.id for sample in self._rows.pick(positions))
+
+
 def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
@@ -381,93 +322,6 @@ def _as_row(sample: Sample | Mapping[str, Any]) -> Any:
             "metadata": to_json_value(sample.metadata),
         }
     return to_json_value(sample)
-
-
-def _read_document(data: bytes, kind: str, reading: Reading) -> tuple[DatasetFacts, ListedRows]:
-    """Read a dataset that is one YAML or JSON document.
-
-    The fast reader of JSON knows no lines: what it refuses, or what has an issue, is read again with lines.
-
-    Raises:
-        DatasetError: Something is wrong; every issue is given.
-    """
-    if kind == "json":
-        with contextlib.suppress(ValueError):
-            return _read_root(quick_json(data), _NO_PLACES, file=reading.file)
-    document = parse_document(data, kind, reading)
-    return _read_root(document.value, document, file=reading.file)
-
-
-def _read_root(
-    root: Any, document: Located | None, *, file: str = "", issues: Sequence[Issue] = ()
-) -> tuple[DatasetFacts, ListedRows]:
-    """Read the root of a dataset: decode it by its declared shape, then hash its rows.
-
-    Args:
-        root: What the file holds.
-        document: Knows the lines.
-        file: How warnings name the file.
-        issues: What is known to be wrong.
-
-    Raises:
-        DatasetError: Something is wrong; every issue is given.
-    """
-    root, warnings = split_legacy_keys(root, file=file)
-    try:
-        dataset = msgspec.convert(root, DatasetFile)
-        rows = _hash_rows(dataset.samples)
-    except (msgspec.ValidationError, UnicodeEncodeError):
-        rows = None
-    if rows is None or issues:
-        found = check_shape(root, DatasetFile, document=document, items="samples")
-        samples = root.get("samples") if isinstance(root, dict) else None
-        where = document.where if document else pointer
-        raise DatasetError(sort_issues([*issues, *found, *repeated_ids(samples, "samples", where)]))
-    return build_header(dataset, name="", warnings=warnings), rows
-
-
-def _hash_rows(rows: list[SampleRow]) -> ListedRows | None:
-    """The samples of rows and their hashes; None where something is not JSON or an id repeats."""
-    samples: list[Sample] = []
-    digests = bytearray()
-    for row in rows:
-        metadata = {} if row.metadata is msgspec.UNSET else row.metadata
-        floats: list[float] = []
-        is_json = is_plain(row.input, ROW_DEPTH - 1, floats) and is_plain(row.expected_output, ROW_DEPTH - 1, floats)
-        if not is_json or not is_id(row.id) or not has_good_tags(row):
-            return None
-        exponents = any(map(has_exponent, floats))
-        if not is_plain(metadata, ROW_DEPTH - 1, floats):
-            return None
-        row.id.encode()
-        digests += row_digest(row.input, row.expected_output, exponents=exponents)
-        samples.append(Sample(row.id, row.input, row.expected_output, metadata))
-    return ListedRows(samples, digests) if len({row.id for row in rows}) == len(rows) else None
-
-
-def _read_table(path: str | FilePath, kind: str, reading: Reading) -> tuple[DatasetFacts, ListedRows]:
-    """Read a table of samples."""
-    from deemster.datasets._sample_table import table_rows  # noqa: PLC0415 - few datasets are tables
-
-    name = FilePath(path).stem
-    if kind == "parquet":
-        file = ParquetFile(path, reading)
-        header, rows = _read_parquet(name, file.read(), reading)
-        rows.file = file
-        return header, rows
-    table = table_rows(reading.content(path), kind, reading)
-    if table.issues and not table.rows:
-        # Lines that cannot be read are samples all the same: to say that there are none would mislead.
-        raise DatasetError(sort_issues(table.issues))
-    return _read_root({"name": name, "samples": table.rows}, table, issues=table.issues)
-
-
-def _read_parquet(name: str, source: ParquetColumns, reading: Reading) -> tuple[DatasetFacts, ListedRows]:
-    """Read the columns of a Parquet file."""
-    from deemster.datasets._sample_table import parquet_rows  # noqa: PLC0415 - few datasets are tables
-
-    table = parquet_rows(source, reading)
-    return _read_root({"name": name, "samples": table.rows}, table, issues=table.issues)
 
 
 def _header(dataset: Dataset) -> dict[str, Any]:

@@ -38,8 +38,8 @@ class ModelCalls(NamedTuple):
         budget_usd: The most that the models may cost, in US dollars; what is not asked then is `not_run`.
         budget_tokens: The most tokens that the models may use.
         offline: Whether nothing may be asked over the network.
-        keep_prompts: Whose prompts and replies a stored run keeps, for `deemster show --prompts`: judges' that did not
-            pass (`failed`), of `all`, or of `none`.
+        keep_prompts: Whose prompts and replies a stored evaluation keeps, for `deemster show --prompts`: of judges
+            that did not pass (`failed`), of `all`, or of `none`.
     """
 
     cache: str | Path | None = None

@@ -20,7 +20,13 @@ def has_exponent(number: float) -> bool:
     return not (number == 0 or 1e-4 <= abs(number) < 1e16)
 
 
-def is_plain(value: Any, room: int, floats: list[float]) -> bool:
+def plain_floats(value: Any, depth: int) -> list[float] | None:
+    """The floats in a value; None where it is not JSON of at most so much depth."""
+    floats: list[float] = []
+    return floats if _is_plain(value, depth, floats) else None
+
+
+def _is_plain(value: Any, room: int, floats: list[float]) -> bool:
     """Whether a value is JSON of at most so much depth; the floats it holds are added to a list."""
     kind = type(value)
     if kind in SCALARS:
@@ -31,13 +37,16 @@ def is_plain(value: Any, room: int, floats: list[float]) -> bool:
         for key, entry in value.items():
             if type(key) is not str:
                 return False
-            if type(entry) not in SCALARS and not is_plain(entry, room - 1, floats):
+            if type(entry) not in SCALARS and not _is_plain(entry, room - 1, floats):
                 return False
         return True
     if kind is list:
         if not room:
             return False
-        return all(type(entry) in SCALARS or is_plain(entry, room - 1, floats) for entry in value)
+        for entry in value:  # noqa: SIM110 - half the time of `all`
+            if type(entry) not in SCALARS and not _is_plain(entry, room - 1, floats):
+                return False
+        return True
     if kind is float and math.isfinite(value):
         floats.append(value)
         return True

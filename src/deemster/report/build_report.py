@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from deemster.datasets.golden_dataset import equal_rows
+from deemster.datasets.duplicate_rows import equal_rows
 from deemster.datasets.where_condition import applies
 from deemster.engine.run_plan import Plan
 from deemster.engine.score_batch import needs_settling
