@@ -102,6 +102,7 @@ def compute_metrics(
         per_judge=per_judge,
         per_slice=per_slice,
     )
+
     votes = read_labelled_votes(result, dataset, modes=options.modes, cluster=cluster, judges=judges)
     if votes.votes.sampling == "chosen":
         options = replace(options, method=None)
@@ -124,9 +125,14 @@ def _of_these_items_alone(part: Any) -> Any:
         return tuple(map(_of_these_items_alone, part))
     if not isinstance(part, msgspec.Struct):
         return part
+
     kept = {name: _of_these_items_alone(getattr(part, name)) for name in part.__struct_fields__}
-    kept |= {name: None for name in ("p_value", "one_way_p") if name in kept}
-    return type(part)(**kept | ({"is_significant": False} if "is_significant" in kept else {}))
+    kept |= {name: value for name, value in _NO_INFERENCE.items() if name in kept}
+    return type(part)(**kept)
+
+
+# The fields of results that are tests of hypotheses, and what they are where nothing is tested.
+_NO_INFERENCE: Mapping[str, Any] = {"p_value": None, "one_way_p": None, "is_significant": False}
 
 
 def _bootstrap_method(bootstrap: bool | Method) -> Method | None:  # noqa: FBT001 - the argument of the public call
@@ -142,12 +148,13 @@ def _bootstrap_method(bootstrap: bool | Method) -> Method | None:  # noqa: FBT00
 
 def _compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) -> Statistics:
     """Compute every statistic of the data and, for a bootstrap, of the replicates."""
-    is_drawn, confidence = options.method is not None, options.bootstrap.confidence
+    is_drawn = options.method is not None
     tags = read_tags(votes) if options.per_slice else None
     # Only slices with enough items have replicates.
     members = tags.large_members(len(votes.ids)) if tags is not None and is_drawn and len(tags.large) else None
+
     layout = count_votes(votes, per_judge=options.per_judge, slices=members)
-    scores = sum_scores(votes, per_judge=options.per_judge, slices=members, confidence=confidence)
+    scores = sum_scores(votes, per_judge=options.per_judge, slices=members, confidence=options.bootstrap.confidence)
 
     def compute(counts: Floats, sums: Floats, draws: NDArray[Any] | None, imagined: Floats | None) -> Values:
         coverage = options.modes.exclude_all
@@ -162,13 +169,15 @@ def _compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) 
     estimates = {key: float(values[0]) for key, values in compute(counts, scores.totals(), None, None).items()}
     estimates |= scores.exact_correlations()
     slices = None if tags is None else estimate_slices(tags, votes, layout, scores, counts)
-    estimates |= {} if slices is None else slices.by_key()
+    if slices is not None:
+        estimates |= slices.by_key()
 
     intervals = None
     if is_drawn:
         intervals = _intervals(votes, options, layout, scores, compute=compute, estimates=estimates)
     if intervals is not None and options.method == "smoothed":
         intervals = with_error_intervals(intervals, votes, scores, None if members is None else tags)
+
     return Statistics(
         layout=layout,
         counts=counts,
@@ -190,16 +199,21 @@ def _intervals(
     estimates: Mapping[Key, float],
 ) -> dict[Key, BootstrapResult]:
     """The interval of every statistic, from its replicates."""
-    drawing, method = options.bootstrap, options.method or "smoothed"
-    replicates = replicate_statistics(layout, scores, compute, n=drawing.replicates, seed=drawing.seed, method=method)
+    bootstrap = options.bootstrap
+    method = options.method or "smoothed"
+    replicates = replicate_statistics(
+        layout, scores, compute, n=bootstrap.replicates, seed=bootstrap.seed, method=method
+    )
+
     needs_jackknife = method == "bca" and votes.n_units > 1
+    jackknife = jackknife_statistics(layout, scores, compute) if needs_jackknife else None
     return bootstrap_results(
         estimates,
         replicates,
-        jackknife_statistics(layout, scores, compute) if needs_jackknife else None,
+        jackknife,
         method=method,
         units=votes.n_units,
-        confidence=drawing.confidence,
+        confidence=bootstrap.confidence,
         expanded=scores.expanded_keys(),
     )
 
@@ -208,12 +222,13 @@ def _compute_extras(votes: LabelledVotes, options: Options, *, epsilon: float, p
     """Compute what a result says beyond agreement."""
     if not isinstance(epsilon, (int, float)) or not 0 <= epsilon < 1:
         raise InputError(f"`epsilon` is a number from 0 to below 1, not {epsilon!r:.60}.")
-    drawing = options.drawing
+
+    confidence = options.bootstrap.confidence
     return Extras(
-        human=human_agreement(votes, drawing, epsilon=epsilon),
+        human=human_agreement(votes, options.drawing, epsilon=epsilon),
         consistency=judge_consistency(votes),
-        position_bias=None if pair is None else position_bias(votes, pair, confidence=drawing.confidence),
-        calibration=judge_calibration(votes, confidence=drawing.confidence),
-        corrected=corrected_means(votes, confidence=drawing.confidence),
+        position_bias=None if pair is None else position_bias(votes, pair, confidence=confidence),
+        calibration=judge_calibration(votes, confidence=confidence),
+        corrected=corrected_means(votes, confidence=confidence),
         items=disputed_items(votes),
     )

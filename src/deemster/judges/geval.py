@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from deemster.errors import ConfigurationError
 from deemster.judges._geval_prompt import (
@@ -102,18 +103,19 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         defaults = self.defaults()
-        for option, unsaid in (("threshold", None), ("higher_is_better", None), ("combine", AUTO)):
-            if getattr(self, option) == unsaid:
-                msgspec.structs.force_setattr(self, option, defaults[option])
+        not_given = {"threshold": None, "higher_is_better": None, "combine": AUTO}
+        for option, value in not_given.items():
+            if getattr(self, option) == value:
+                force_setattr(self, option, defaults[option])
         super().__post_init__()
 
     def defaults(self) -> dict[str, Any]:
         """The values of options that were not given: a preset has its own pass mark and polarity."""
-        given = self.chosen_preset
+        preset = self.chosen_preset
         return {
             "name": self.default_name(),
-            "threshold": self.pass_mark if given is None else given.threshold,
-            "higher_is_better": given is None or given.higher_is_better,
+            "threshold": self.pass_mark if preset is None else preset.threshold,
+            "higher_is_better": preset is None or preset.higher_is_better,
             "combine": "majority" if self.scoring == "integer" else "mean",
         }
 
@@ -133,28 +135,36 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
             ConfigurationError: An option is missing or out of range.
         """
         super().validate()
-        put, called = msgspec.structs.force_setattr, self.alias
         if self.criteria is not None and self.steps is not None:
-            raise ConfigurationError(f"{called} takes `criteria` or `steps`, not both.")
+            raise ConfigurationError(f"{self.alias} takes `criteria` or `steps`, not both.")
         if self.criteria is None and self.steps is None and self.preset is None:
-            raise ConfigurationError(f"{called} needs a `preset`, `criteria` or `steps`: it says what is judged.")
-        for option in ("criteria", "info"):
-            if getattr(self, option) is not None:
-                put(self, option, check_text(getattr(self, option), option=option, metric=called))
-        if self.steps is not None:
-            put(self, "steps", check_steps(self.steps, metric=called))
-        if self.fields is not None:
-            put(self, "fields", check_fields(self.fields, metric=called))
-        if self.rubric is not None:
-            put(self, "rubric", parse_bands(self.rubric, metric=called))
-        put(self, "few_shot", check_example_list(self.few_shot, metric=called))
-        quality = self.quality
-        examples = check_examples(
-            self.few_shot, fields=quality.fields, low=quality.low, high=quality.high, metric=called
-        )
-        put(self, "few_shot", examples)
+            raise ConfigurationError(f"{self.alias} needs a `preset`, `criteria` or `steps`: it says what is judged.")
+
+        self._normalize_options()
         self._check_scoring()
         self._check_refusal()
+
+    def _normalize_options(self) -> None:
+        """Bring the options that were given into the form in which they are used, or refuse them."""
+        metric = self.alias
+        for option in ("criteria", "info"):
+            text = getattr(self, option)
+            if text is not None:
+                force_setattr(self, option, check_text(text, option=option, metric=metric))
+        if self.steps is not None:
+            force_setattr(self, "steps", check_steps(self.steps, metric=metric))
+        if self.fields is not None:
+            force_setattr(self, "fields", check_fields(self.fields, metric=metric))
+        if self.rubric is not None:
+            force_setattr(self, "rubric", parse_bands(self.rubric, metric=metric))
+
+        # The examples need to be a list before there is a quality, whose fields and rubric they are read by.
+        force_setattr(self, "few_shot", check_example_list(self.few_shot, metric=metric))
+        quality = self.quality
+        examples = check_examples(
+            self.few_shot, fields=quality.fields, low=quality.low, high=quality.high, metric=metric
+        )
+        force_setattr(self, "few_shot", examples)
 
     def _check_scoring(self) -> None:
         if self.scoring == "samples" and self.samples == 1:
@@ -173,28 +183,32 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
     def _check_refusal(self) -> None:
         if not self.refusal_check:
             return
-        mine, other = self.quality, load_preset(REFUSAL)
-        ends = other.rubric[0].range[0], other.rubric[-1].range[1]
-        if (mine.low, mine.high) != ends or not self.higher_is_better:
+        quality = self.quality
+        refusal_rubric = load_preset(REFUSAL).rubric
+        low, high = refusal_rubric[0].range[0], refusal_rubric[-1].range[1]
+        if (quality.low, quality.high) != (low, high) or not self.higher_is_better:
             raise ConfigurationError(
-                f"`refusal_check` of {self.alias} needs a rubric from {ends[0]} to {ends[1]} where higher is better, "
+                f"`refusal_check` of {self.alias} needs a rubric from {low} to {high} where higher is better, "
                 f"as `{REFUSAL}` has it, which takes its place."
             )
 
     @property
     def quality(self) -> JudgedQuality:
         """What is judged, with the preset's part in it."""
-        given = self.chosen_preset
-        steps = self.steps
-        if steps is None and self.criteria is None and given is not None:
-            steps = given.steps
-        rubric = self.rubric if self.rubric is not None else given.rubric if given else TENTHS
-        fields = self.fields if self.fields is not None else given.fields if given else DEFAULT_FIELDS
+        preset = self.chosen_preset
+        about, steps, rubric, fields = self.criteria, self.steps, self.rubric, self.fields
+        if preset is not None:
+            if steps is None and self.criteria is None:
+                steps = preset.steps
+            about = about or preset.about
+            rubric = preset.rubric if rubric is None else rubric
+            fields = preset.fields if fields is None else fields
+
         return JudgedQuality(
-            about=self.criteria or (given.about if given else self._called()),
+            about=about or self._called(),
             steps=None if steps is None else tuple(steps),
-            rubric=tuple(rubric),
-            fields=tuple(fields),
+            rubric=TENTHS if rubric is None else tuple(rubric),
+            fields=DEFAULT_FIELDS if fields is None else tuple(fields),
             higher_is_better=bool(self.higher_is_better),
             info=self.info,
             examples=tuple(self.few_shot),
@@ -243,43 +257,43 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
             NoAnswerError: Too few judges gave a usable answer.
         """
         quality = self.quality
-        beside: dict[str, Any] = {}
         texts: dict[str, str | tuple[str, ...]] = {**self._shown(sample), "actual_output": output_text(output)}
+
+        asked_first: dict[str, Any] = {}
         if self.refusal_check:
             refuses = yield from reference_declines(sample, role=self.models[0], max_tokens=self.max_tokens)
-            beside["reference_refuses"] = refuses
+            asked_first["reference_refuses"] = refuses
             if refuses:
                 quality = refusal_alignment_quality(quality)
-                beside["judged_as"] = REFUSAL
+                asked_first["judged_as"] = REFUSAL
+
         if "context" in quality.fields:
             texts["context"] = context_passages(sample, output)
+
         steps = quality.steps
         if steps is None:
             steps = (yield from self._steps(quality)).value
-            beside["steps"] = [truncate_text(step) for step in steps]
+            asked_first["steps"] = [truncate_text(step) for step in steps]
+
+        with_logprobs = self.scoring == "logprobs"
         panel = yield from self.ask_panel(
             geval_messages(quality, steps, {field: texts[field] for field in quality.fields}),
             schema=verdict_schema(quality.low, quality.high),
-            read=lambda answer: read_integer_score(
-                answer, low=quality.low, high=quality.high, logprobs=self.scoring == "logprobs"
-            ),
-            logprobs=ALTERNATIVES if self.scoring == "logprobs" else 0,
+            read=lambda answer: read_integer_score(answer, low=quality.low, high=quality.high, logprobs=with_logprobs),
+            logprobs=ALTERNATIVES if with_logprobs else 0,
         )
-        value, details = self.combine_votes(panel.votes, higher_is_better=quality.higher_is_better)
-        answered = panel.answered
-        speaker = next((vote for vote in answered if vote.value == value), answered[0])
-        return self._marked(
-            value,
-            {
-                "judge_reason": speaker.reason,
-                "model": speaker.model,
-                "prompt_hash": self.prompt_hash,
-                **(panel.logprob_details() if self.scoring == "logprobs" else {"scoring": self.scoring}),
-                **beside,
-                **details,
-            },
-            quality,
-        )
+
+        value, vote_details = self.combine_votes(panel.votes, higher_is_better=quality.higher_is_better)
+        speaker = next((vote for vote in panel.answered if vote.value == value), panel.answered[0])
+        details = {
+            "judge_reason": speaker.reason,
+            "model": speaker.model,
+            "prompt_hash": self.prompt_hash,
+            **(panel.logprob_details() if with_logprobs else {"scoring": self.scoring}),
+            **asked_first,
+            **vote_details,
+        }
+        return self._marked(value, details, quality)
 
     def settle(self, marks: Sequence[Mark]) -> list[Mark]:
         """The marks of a whole run, once all of them are there; only `combine: dawid-skene` changes any.

@@ -18,8 +18,10 @@ from deemster.errors import InputError, did_you_mean
 from deemster.results.sample_changes import STATUSES, ChangedSamples, ChangeTable
 from deemster.view.opened_run import OpenedRun
 from deemster.view.run_cache import RunCache
-from deemster.view.sample_pages import add_prompts, draw_points, execution_facts, sample_at, sample_facts, sample_rows
+from deemster.view.sample_pages import add_prompts, execution_facts, sample_at, sample_facts, sample_rows
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours
+from deemster.view.sample_shapes import SampleLine
+from deemster.view.score_plot import draw_points
 
 _KEPT = 2
 _SORTS = ("change", "id", "position", "difference")
@@ -257,7 +259,7 @@ def change_rows(comparison: OpenedComparison, places: NDArray[np.int64]) -> list
         StoreError: The store fails.
     """
     sides = comparison.sides(places)
-    rows: list[list[dict[str, Any] | None]] = []
+    rows: list[list[SampleLine | None]] = []
     for at, run in enumerate(comparison.runs):
         wanted = [side[at] for side in sides]
         positions = np.array([position for position in wanted if position is not None], dtype=np.int64)
@@ -272,24 +274,28 @@ def _change_row(
     place: int,
     row_hash: str,
     positions: Sequence[int | None],
-    cells: Sequence[dict[str, Any] | None],
+    lines: Sequence[SampleLine | None],
 ) -> dict[str, Any]:
-    newest = next(cell for cell in (cells[1], cells[0], *cells[2:]) if cell is not None)
-    marks = [{} if cell is None else cell["scores"] for cell in cells]
+    newest = next(line for line in (lines[1], lines[0], *lines[2:]) if line is not None)
     return {
         "row_hash": row_hash,
-        "id": newest["id"],
-        "tags": newest["tags"],
+        "id": newest.id,
+        "tags": newest.tags,
         "status": STATUSES[comparison.statuses[place]],
         "positions": positions,
-        "passed": [None if cell is None else cell["passed"] for cell in cells],
-        "scores": {name: [(mark.get(name) or {}).get("score") for mark in marks] for name in comparison.names},
+        "passed": [None if line is None else line.passed for line in lines],
+        "scores": {name: [_score(line, name) for line in lines] for name in comparison.names},
         "preview": {
-            "input": newest["preview"]["input"],
-            "expected": newest["preview"]["expected"],
-            "outputs": [None if cell is None else cell["preview"]["output"] for cell in cells],
+            "input": newest.preview.input,
+            "expected": newest.preview.expected,
+            "outputs": [None if line is None else line.preview.output for line in lines],
         },
     }
+
+
+def _score(line: SampleLine | None, metric: str) -> float | None:
+    cell = None if line is None else line.scores.get(metric)
+    return None if cell is None else cell.score
 
 
 def change_points(comparison: OpenedComparison, metric: str, *, seed: int = 0) -> dict[str, Any]:

@@ -16,11 +16,12 @@ from deemster.errors import ConfigurationError, InputError
 from deemster.stats import cohen_kappa
 from deemster.stats.confidence_interval import interval_ends
 from deemster.store import LabelFacts
+from deemster.view.judgements import find_judgement
 from deemster.view.label_needs import needed_labels
 from deemster.view.label_queue import LabelQueue, QueueRequest, choose_tasks, draw_queue, task_entry
 from deemster.view.opened_grading import SEEN
 from deemster.view.opened_run import OpenedRun
-from deemster.view.sample_pages import execution_facts, judgement, sample_at, sample_facts
+from deemster.view.sample_pages import execution_facts, sample_at, sample_facts
 
 # A page is shown while labels come in.
 _REPLICATES = 500
@@ -105,7 +106,7 @@ class LabelDesk:
             if execution is None:
                 raise InputError(f"The sample has no repetition {repetition}.")
             whole = execution_facts(self.run, execution)
-            shown = {name: whole[name] for name in (*shown, "failure")}
+            shown = {name: getattr(whole, name) for name in (*shown, "failure")}
         own = self._own(position, repetition)
         at = self.queue.positions.index(position) if position in self.queue.positions else None
         return {
@@ -212,7 +213,7 @@ class LabelDesk:
         return {
             "metric": task.metric or None,
             "criterion": task.criterion or None,
-            **judgement(self.run, position, repetition, task),
+            **msgspec.structs.asdict(find_judgement(self.run, position, repetition, task)),
         }
 
 

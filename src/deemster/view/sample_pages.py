@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.calibration.people_labels import LabelTask, criterion_entry
 from deemster.comparison.without_text import TextRemover
 from deemster.errors import InputError
 from deemster.records import CAUSES, Execution, Output, SampleFacts, TargetFailure
@@ -24,13 +23,11 @@ from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.sample_summary import summarize_samples
 from deemster.view.opened_run import OpenedRun, first_output, mean_latencies, mean_lengths
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours
+from deemster.view.sample_shapes import ExecutionAnswer, FailureAnswer, MetricCell, Preview, SampleAnswer, SampleLine
 
 # So many characters of a text are shown in a table.
 _PREVIEW = 240
 _OTHER_RUNS = 10
-_POINTS = 2000
-# The details of a mark in which a judge says why.
-_REASONS = ("judge_reason", "reason", "reasons")
 
 
 def sample_page(
@@ -56,7 +53,7 @@ def sample_page(
 
 def sample_rows(
     run: OpenedRun, positions: NDArray[np.integer[Any]], *, metadata: Collection[str] = ()
-) -> list[dict[str, Any]]:
+) -> list[SampleLine]:
     """Some samples as lines of the table.
 
     Args:
@@ -70,31 +67,33 @@ def sample_rows(
     stored = list(run.samples_at(positions.tolist()))
     table = run.table_of(stored)
     entries = _entries(table, [sample for sample, _ in stored])
-    latencies, lengths = mean_latencies(table).tolist(), mean_lengths(table).tolist()
-    return [
-        {
-            "position": sample.position,
-            "id": sample.id,
-            "tags": sample.tags,
-            "metadata": {key: value for key, value in (sample.metadata or {}).items() if key in metadata},
-            "repetitions": entry.repetitions,
-            "passed": entry.pass_rate if run.has_passes else None,
-            "unscored": entry.unscored,
-            "unstable": entry.unstable,
-            "score_mean": entry.score_mean,
-            "scores": _scores(run, table, place, entry),
-            "latency_ms": None if math.isnan(latency) else latency,
-            "output_chars": None if math.isnan(length) else length,
-            "preview": {
-                "input": _preview(sample.input),
-                "expected": _preview(sample.expected_output),
-                "output": _preview(run.shown_output(sample, executions)),
-            },
-        }
-        for place, ((sample, executions), entry, latency, length) in enumerate(
-            zip(stored, entries, latencies, lengths, strict=True)
+    latencies = mean_latencies(table).tolist()
+    lengths = mean_lengths(table).tolist()
+
+    lines = []
+    for row, (sample, executions) in enumerate(stored):
+        entry = entries[row]
+        line = SampleLine(
+            position=sample.position,
+            id=sample.id,
+            tags=sample.tags,
+            metadata={key: value for key, value in (sample.metadata or {}).items() if key in metadata},
+            repetitions=entry.repetitions,
+            passed=entry.pass_rate if run.has_passes else None,
+            unscored=entry.unscored,
+            unstable=entry.unstable,
+            score_mean=entry.score_mean,
+            scores=_cells(run, table, row, entry),
+            latency_ms=None if math.isnan(latencies[row]) else latencies[row],
+            output_chars=None if math.isnan(lengths[row]) else lengths[row],
+            preview=Preview(
+                _preview(sample.input),
+                _preview(sample.expected_output),
+                _preview(run.shown_output(sample, executions)),
+            ),
         )
-    ]
+        lines.append(line)
+    return lines
 
 
 def _entries(table: MarkTable, samples: Sequence[SampleFacts]) -> list[SampleEntry]:
@@ -102,26 +101,21 @@ def _entries(table: MarkTable, samples: Sequence[SampleFacts]) -> list[SampleEnt
     return list(summarize_samples(table, facts))
 
 
-def _scores(run: OpenedRun, table: MarkTable, place: int, entry: SampleEntry) -> dict[str, dict[str, Any] | None]:
+def _cells(run: OpenedRun, table: MarkTable, row: int, entry: SampleEntry) -> dict[str, MetricCell | None]:
     """The marks of a sample over its repetitions, by metric; None where the metric does not apply."""
-    causes, passed = table.causes[place], table.passed[place]
-    found: dict[str, dict[str, Any] | None] = {}
-    for at, name in enumerate(run.names):
-        codes = causes[:, at]
-        if (codes == OUTSIDE).all():
-            found[name] = None
+    cells: dict[str, MetricCell | None] = {}
+    for column, name in enumerate(run.names):
+        causes = table.causes[row, :, column]
+        if (causes == OUTSIDE).all():
+            cells[name] = None
             continue
-        lost = codes[(codes != SCORED) & (codes != OUTSIDE)]
+
+        lost = causes[(causes != SCORED) & (causes != OUTSIDE)]
         spread = entry.metrics[name]
-        found[name] = {
-            "score": spread.mean,
-            "stdev": spread.stdev,
-            "n": spread.n,
-            # A verdict on a criterion neither passes nor fails.
-            "passed": float(passed[:, at].mean()) if run.has_passes else None,
-            "cause": CAUSES[int(lost[0]) - 1] if len(lost) else None,
-        }
-    return found
+        passed = float(table.passed[row, :, column].mean()) if run.has_passes else None
+        cause = CAUSES[int(lost[0]) - 1] if len(lost) else None
+        cells[name] = MetricCell(spread.mean, spread.stdev, spread.n, passed, cause)
+    return cells
 
 
 def _preview(value: Any) -> str | None:
@@ -144,17 +138,17 @@ def whole_sample(run: OpenedRun, position: int, query: SampleQuery | None = None
         StoreError: The store fails.
     """
     stored = sample_at(run, position)
-    (shown,) = sample_answers(run, [stored])
-    remark = add_prompts(run, position, shown["executions"])
+    (answer,) = sample_answers(run, [stored])
+    remark = add_prompts(run, position, answer.executions)
     return {
-        **shown,
+        **msgspec.structs.asdict(answer),
         "prompts_remark": remark,
         **neighbours(find_samples(run, query or SampleQuery()), position),
         "other_runs": list(_in_other_runs(run, stored[0])),
     }
 
 
-def add_prompts(run: OpenedRun, position: int, executions: Sequence[dict[str, Any]]) -> str | None:
+def add_prompts(run: OpenedRun, position: int, executions: Sequence[ExecutionAnswer]) -> str | None:
     """Add to the repetitions of a sample what judges were asked and replied; what is said of prompts that are missing.
 
     Args:
@@ -167,17 +161,17 @@ def add_prompts(run: OpenedRun, position: int, executions: Sequence[dict[str, An
     """
     kept = kept_details(run.store, run.row.id, position, prompts=True)
     for execution in executions:
-        execution["prompts"] = {
+        execution.prompts = {
             name: exchanges
             for (repetition, name), exchanges in (kept.prompts or {}).items()
-            if repetition == execution["repetition"]
+            if repetition == execution.repetition
         }
     return kept.remark or None
 
 
 def sample_answers(
     run: OpenedRun, stored: Sequence[tuple[SampleFacts, Sequence[Execution]]], *, remover: TextRemover | None = None
-) -> list[dict[str, Any]]:
+) -> list[SampleAnswer]:
     """Some samples with everything that is stored of them but the prompts of judges.
 
     Args:
@@ -187,30 +181,30 @@ def sample_answers(
     """
     table = run.table_of(stored)
     entries = _entries(table, [sample for sample, _ in stored])
-    return [
-        {
-            "run": run.row.id,
-            "kind": run.row.kind,
+    metrics = {
+        card.name: {"threshold": card.threshold, "higher_is_better": card.higher_is_better, "family": card.family}
+        for card in run.cards
+    }
+
+    answers = []
+    for row, (sample, executions) in enumerate(stored):
+        entry = entries[row]
+        answer = SampleAnswer(
+            run=run.row.id,
+            kind=run.row.kind,
             **sample_facts(sample),
-            "passed": entry.pass_rate if run.has_passes else None,
-            "repetitions": entry.repetitions,
-            "interval": entry.interval if run.has_passes else None,
-            "unstable": entry.unstable,
-            "metric_order": run.names,
-            "metrics": {
-                card.name: {
-                    "threshold": card.threshold,
-                    "higher_is_better": card.higher_is_better,
-                    "family": card.family,
-                }
-                for card in run.cards
-            },
-            "scores": _scores(run, table, place, entry),
-            "executions": [execution_facts(run, execution, remover=remover) for execution in executions],
-            "grading": run.sample_grading(sample.position),
-        }
-        for place, ((sample, executions), entry) in enumerate(zip(stored, entries, strict=True))
-    ]
+            passed=entry.pass_rate if run.has_passes else None,
+            repetitions=entry.repetitions,
+            interval=entry.interval if run.has_passes else None,
+            unstable=entry.unstable,
+            metric_order=run.names,
+            metrics=metrics,
+            scores=_cells(run, table, row, entry),
+            executions=[execution_facts(run, execution, remover=remover) for execution in executions],
+            grading=run.sample_grading(sample.position),
+        )
+        answers.append(answer)
+    return answers
 
 
 def sample_at(run: OpenedRun, position: int) -> tuple[SampleFacts, list[Execution]]:
@@ -243,7 +237,7 @@ def sample_facts(sample: SampleFacts) -> dict[str, Any]:
     }
 
 
-def execution_facts(run: OpenedRun, execution: Execution, *, remover: TextRemover | None = None) -> dict[str, Any]:
+def execution_facts(run: OpenedRun, execution: Execution, *, remover: TextRemover | None = None) -> ExecutionAnswer:
     """One repetition of a sample: what was said, and every mark with its details.
 
     Args:
@@ -251,34 +245,35 @@ def execution_facts(run: OpenedRun, execution: Execution, *, remover: TextRemove
         execution: The repetition.
         remover: Leaves out what is not to be shown; everything is shown unless given.
     """
+    entry = execution_entry(execution, run.names)
+    if remover is not None:
+        entry = remover.execution(entry)
+    shared = msgspec.structs.asdict(entry)
+    del shared["id"]
+
     answer = execution.answer
-    shown = execution_entry(execution, run.names)
-    entry: dict[str, Any] = msgspec.structs.asdict(shown if remover is None else remover.execution(shown))
-    output = answer if isinstance(answer, Output) else None
-    failure = answer if isinstance(answer, TargetFailure) else None
-    usage = None if output is None else output.usage
-    del entry["id"]
-    return {
-        **entry,
-        "latency_ms": None if usage is None else usage.latency_ms,
-        "usage": usage,
-        "model": None if output is None else output.model,
-        "failure": None if failure is None else {"message": failure.message, "traceback": failure.traceback},
-        "votes": {name: mark.details["votes"] for name, mark in _with_votes(entry["marks"])},
-    }
+    failure = None
+    if isinstance(answer, TargetFailure):
+        failure = FailureAnswer(answer.message, answer.traceback)
+    output = answer if isinstance(answer, Output) else Output("")
+    shared["usage"] = output.usage
+    return ExecutionAnswer(
+        **shared,
+        latency_ms=None if output.usage is None else output.usage.latency_ms,
+        model=output.model,
+        failure=failure,
+        votes={name: mark.details["votes"] for name, mark in entry.marks.items() if _has_votes(mark)},
+    )
 
 
-def _with_votes(marks: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    return [
-        (name, mark)
-        for name, mark in marks.items()
-        if isinstance(getattr(mark, "details", {}).get("votes"), (list, tuple))
-    ]
+def _has_votes(mark: Any) -> bool:
+    return isinstance(mark, ScoreEntry) and isinstance(mark.details.get("votes"), (list, tuple))
 
 
 def _in_other_runs(run: OpenedRun, sample: SampleFacts) -> Iterator[dict[str, Any]]:
     """The same sample in the latest other runs over the dataset, with its marks there."""
-    store, row = run.store, run.row
+    store = run.store
+    row = run.row
     others = [
         other
         for other in store.runs(dataset=row.dataset, kind=row.kind, on_damage=lambda _: None)
@@ -312,81 +307,4 @@ def _short_mark(mark: Any) -> dict[str, Any]:
         "score": score,
         "passed": getattr(mark, "success", None),
         "cause": None if unscored is None else unscored.cause,
-    }
-
-
-def judgement(run: OpenedRun, position: int, repetition: int, task: LabelTask) -> dict[str, Any]:
-    """What was said of a sample by one metric, or on one criterion, and why.
-
-    Args:
-        run: The run.
-        position: The sample's place.
-        repetition: The repetition.
-        task: The metric or criterion.
-
-    Raises:
-        InputError: There is no such sample.
-        StoreError: The store fails.
-    """
-    found: dict[str, Any] = {"verdict": run.verdict(position, repetition, task), "score": None, "passed": None}
-    item = run.sample_grading(position)
-    if item is not None:
-        graded = next((one for one in item.criteria if one.criterion == task.criterion), None)
-        if graded is None:
-            return {**found, "reason": None, "votes": []}
-        return {**found, "score": graded.value, "reason": graded.reason, "votes": graded.votes}
-    _, executions = sample_at(run, position)
-    facts = next((execution_facts(run, one) for one in executions if one.repetition == repetition), None)
-    mark = None if facts is None else facts["marks"].get(task.metric)
-    if not isinstance(mark, ScoreEntry):
-        return {**found, "reason": None if mark is None else mark.unscored.message, "votes": []}
-    votes = mark.details.get("votes", [])
-    if task.criterion:
-        votes = [vote for vote in votes if vote.get("criterion") == task.criterion]
-        reason = next((vote.get("reason") for vote in votes if vote.get("verdict") == found["verdict"]), None)
-        return {
-            **found,
-            "score": criterion_entry(mark.details, task.criterion).get("value"),
-            "reason": reason,
-            "votes": votes,
-        }
-    reason = next((mark.details[key] for key in _REASONS if key in mark.details), None)
-    return {**found, "score": mark.score, "passed": mark.success, "reason": reason, "votes": votes}
-
-
-def draw_points(places: NDArray[np.int64], *, seed: int) -> NDArray[np.int64]:
-    """All of some places where a plot can show them, else 2,000 drawn at random; in order.
-
-    Args:
-        places: The places.
-        seed: The seed of the draw.
-    """
-    if len(places) <= _POINTS:
-        return places
-    return np.sort(np.random.default_rng(seed).choice(places, _POINTS, replace=False))
-
-
-def score_points(run: OpenedRun, metric: str, *, seed: int = 0) -> dict[str, Any]:
-    """The scores of a metric against the lengths of the outputs: of every sample, or of 2,000 drawn at random.
-
-    Args:
-        run: The run.
-        metric: The metric.
-        seed: The seed of the draw.
-
-    Raises:
-        InputError: The run has no such metric.
-        StoreError: The store fails.
-    """
-    if metric not in run.names:
-        raise InputError(f"The run has no metric {metric!r:.100}.")
-    scores, lengths = run.mean_scores(run.names.index(metric)), mean_lengths(run.table)
-    known = np.flatnonzero(~np.isnan(scores) & ~np.isnan(lengths))
-    drawn = draw_points(known, seed=seed)
-    points = zip(drawn.tolist(), lengths[drawn].tolist(), scores[drawn].tolist(), strict=True)
-    return {
-        "metric": metric,
-        "total": len(known),
-        "seed": seed,
-        "points": [(length, score, position) for position, length, score in points],
     }

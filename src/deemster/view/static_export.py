@@ -24,8 +24,10 @@ from deemster.view.opened_run import OpenedRun
 from deemster.view.run_alignment import alignment_page
 from deemster.view.run_cache import RunCache
 from deemster.view.run_pages import run_entry, run_page, trend_list
-from deemster.view.sample_pages import sample_answers, sample_rows, score_points
+from deemster.view.sample_pages import sample_answers, sample_rows
 from deemster.view.sample_query import text_words
+from deemster.view.sample_shapes import ExecutionAnswer, FailureAnswer, Preview, SampleAnswer, SampleLine
+from deemster.view.score_plot import score_points
 from deemster.view.viewer_api import encode_answer, static_file
 
 MOST_SAMPLES = 20_000
@@ -180,7 +182,7 @@ def _run_answers(run: OpenedRun, *, without_text: bool) -> Iterator[tuple[tuple[
         # Beside the columns: a page shows a few of them, and the columns are read before the first row is shown.
         yield (
             ("previews", str(chunk)),
-            [dict.fromkeys(row["preview"]) if without_text else row["preview"] for row in rows],
+            [Preview(None, None, None) if without_text else row.preview for row in rows],
         )
         for answer in samples:
             for name, text in _sample_texts(answer).items():
@@ -202,23 +204,25 @@ def _page(run: OpenedRun, quotes: Mapping[str, frozenset[str] | None], *, withou
     return _without_names(page, hidden=without_text)
 
 
-def _exported_sample(answer: dict[str, Any], *, without_text: bool) -> dict[str, Any]:
+def _exported_sample(answer: SampleAnswer, *, without_text: bool) -> dict[str, Any]:
     """A sample without metadata, prompts and tracebacks, which no export holds, and without text if so wanted."""
     changes: dict[str, Any] = {"metadata": None, "prompts_remark": None, "other_runs": []}
     if without_text:
         changes |= {"row_hash": None, "expected_output": None, "input": None}
-    if answer["grading"] is not None:
-        changes["grading"] = _exported_grading(answer["grading"], without_text=without_text)
+    if answer.grading is not None:
+        changes["grading"] = _exported_grading(answer.grading, without_text=without_text)
         shown = () if without_text else (*SEEN, "submission")
-        changes["input"] = {name: value for name, value in answer["input"].items() if name in shown}
-    for execution in answer["executions"]:
-        execution["prompts"] = {}
-        if execution["failure"] is not None:
-            message = None if without_text else execution["failure"]["message"]
-            execution["failure"] = {"message": message, "traceback": None}
-        if without_text:
-            execution["model"] = None
-    return {**answer, **changes}
+        changes["input"] = {name: value for name, value in answer.input.items() if name in shown}
+    executions = [_exported_execution(execution, without_text=without_text) for execution in answer.executions]
+    return {**msgspec.structs.asdict(answer), "executions": executions, **changes}
+
+
+def _exported_execution(execution: ExecutionAnswer, *, without_text: bool) -> ExecutionAnswer:
+    failure = execution.failure
+    if failure is not None:
+        failure = FailureAnswer(None if without_text else failure.message, None)
+    model = None if without_text else execution.model
+    return msgspec.structs.replace(execution, prompts={}, failure=failure, model=model)
 
 
 def _exported_grading(item: Any, *, without_text: bool) -> dict[str, Any]:
@@ -231,30 +235,32 @@ def _exported_grading(item: Any, *, without_text: bool) -> dict[str, Any]:
     return plain
 
 
-def _add_columns(columns: dict[str, Any], run: OpenedRun, rows: Sequence[Mapping[str, Any]]) -> None:
+def _add_columns(columns: dict[str, Any], run: OpenedRun, rows: Sequence[SampleLine]) -> None:
     """Add lines of the table to columns."""
     for row in rows:
         for name in ("id", "tags", "metadata", "repetitions", "passed", "unstable", "latency_ms", "output_chars"):
-            columns.setdefault(name, []).append(row[name])
+            columns.setdefault(name, []).append(getattr(row, name))
         for metric in run.names:
-            cell = row["scores"][metric] or {}
+            cell = row.scores[metric]
             for name in ("score", "passed", "cause", "stdev"):
-                columns.setdefault("scores", {}).setdefault(metric, {}).setdefault(name, []).append(cell.get(name))
+                columns.setdefault("scores", {}).setdefault(metric, {}).setdefault(name, []).append(
+                    getattr(cell, name, None)
+                )
 
 
 def _sample_texts(answer: Mapping[str, Any]) -> dict[str, str]:
     """What can be searched for in a sample, by field."""
     executions = answer["executions"]
-    plain = [msgspec.to_builtins(execution["marks"], enc_hook=dict) for execution in executions]
+    plain = [msgspec.to_builtins(execution.marks, enc_hook=dict) for execution in executions]
     marks = [mark for each in plain for mark in each.values()]
-    failures = [execution["failure"]["message"] for execution in executions if execution["failure"]]
+    failures = [execution.failure.message for execution in executions if execution.failure]
     unscored = [mark["unscored"]["message"] for mark in marks if "unscored" in mark]
-    trajectories = [msgspec.to_builtins(execution["trajectory"], enc_hook=dict) for execution in executions]
+    trajectories = [msgspec.to_builtins(execution.trajectory, enc_hook=dict) for execution in executions]
     return {
         "input": text_words(answer["input"]),
         "expected": text_words(answer["expected_output"]),
-        "output": text_words([execution["output"] for execution in executions]),
-        "passages": text_words([execution["retrieved"] for execution in executions]),
+        "output": text_words([execution.output for execution in executions]),
+        "passages": text_words([execution.retrieved for execution in executions]),
         "messages": text_words([trajectories, failures, unscored]),
         "reasons": text_words([mark["details"] for mark in marks if "details" in mark]),
     }

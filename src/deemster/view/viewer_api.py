@@ -27,7 +27,8 @@ from deemster.view.request_query import Query
 from deemster.view.run_alignment import alignment_page
 from deemster.view.run_cache import RunCache
 from deemster.view.run_pages import run_list, run_page, run_progress, trend_list
-from deemster.view.sample_pages import sample_page, score_points, whole_sample
+from deemster.view.sample_pages import sample_page, whole_sample
+from deemster.view.score_plot import score_points
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
