@@ -13,7 +13,7 @@ from deemster.datasets.fingerprint import row_hash
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean
 from deemster.formats.json_values import to_json_value
 from deemster.formats.write_rows import extend_rows, write_rows
-from deemster.records import Execution, MetricCard, MetricScore, Output, SampleFacts
+from deemster.records import Execution, MetricCard, MetricScore, Output, Sample, SampleFacts
 from deemster.store import RunRow, Store
 
 FORMATS = ("yaml", "json", "jsonl")
@@ -64,28 +64,52 @@ def promote_failures(
     """
     file = Path(path)
     existing = Dataset.load(file) if file.exists() else None
-    seen = set() if existing is None else {row_hash(sample.input, None) for sample in existing}
-    rows: list[dict[str, Any]] = []
-    known = 0
+    collector = _RowCollector(existing or (), limit=limit)
     missing = set(ids)
     for run in runs:
         for sample, execution, cards in _choose_records(store, run, metric=metric, ids=ids):
             missing.discard(sample.id)
-            digest = row_hash(sample.input, None)
-            if digest in seen:
-                known += 1
-            elif limit is None or len(rows) < limit:
-                seen.add(digest)
-                rows.append(_row(run, sample, execution, cards))
+            collector.offer(run, sample, execution, cards)
     if missing:
-        raise ConfigurationError([Issue(f"There is no record `{each}`.") for each in sorted(missing)])
+        raise ConfigurationError([Issue(f"There is no record `{sample_id}`.") for sample_id in sorted(missing)])
+
+    rows = collector.rows
     if rows and existing is None:
         header = {"schema_version": SCHEMA, "name": name}
         write_rows(file, header, rows, key="samples", known=FORMATS, error=DatasetError)
     elif rows:
         extend_rows(file, rows, key="samples", known=FORMATS, error=DatasetError)
+
     incomplete = any(TAG in row["metadata"]["tags"] for row in rows)
-    return Promotion(tuple(row["id"] for row in rows), known, incomplete)
+    return Promotion(tuple(row["id"] for row in rows), collector.known, incomplete)
+
+
+class _RowCollector:
+    """Collects records as golden samples, each input once.
+
+    Args:
+        existing: The samples that the dataset has.
+        limit: Take so many at most; None for all.
+
+    Attributes:
+        rows: The new samples.
+        known: How many records were left out, as the dataset or an earlier record has their input.
+    """
+
+    def __init__(self, existing: Iterable[Sample], *, limit: int | None) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self.known = 0
+        self._limit = limit
+        self._seen = {row_hash(sample.input, None) for sample in existing}
+
+    def offer(self, run: RunRow, sample: SampleFacts, execution: Execution, cards: Sequence[MetricCard]) -> None:
+        """Take a record, unless its input is known or there are enough."""
+        digest = row_hash(sample.input, None)
+        if digest in self._seen:
+            self.known += 1
+        elif self._limit is None or len(self.rows) < self._limit:
+            self._seen.add(digest)
+            self.rows.append(_row(run, sample, execution, cards))
 
 
 def _choose_records(
@@ -102,7 +126,8 @@ def _choose_records(
             )
         if metric is not None and metric not in names:
             raise ConfigurationError(f"No metric of {run.id} is called `{metric}`. {did_you_mean(metric, names)}")
-    wanted = range(len(names)) if metric is None else [names.index(metric)] if metric in names else []
+
+    columns = [column for column, name in enumerate(names) if metric in (None, name)]
     samples = store.samples(run.id)
     sample = next(samples, None)
     for execution in store.executions(run.id):
@@ -110,17 +135,18 @@ def _choose_records(
             sample = next(samples, None)
         if sample is None:
             return
-        if sample.id in ids if ids else _fails(execution, wanted):
+
+        is_chosen = sample.id in ids if ids else _fails(execution, columns)
+        if is_chosen:
             if sample.content is None:
                 raise ConfigurationError(f"The input of `{sample.id}` is not stored, so it becomes no golden sample.")
             yield sample, execution, cards
 
 
-def _fails(execution: Execution, wanted: Iterable[int]) -> bool:
-    marks = execution.marks
-    return any(
-        isinstance(mark := marks[place], MetricScore) and not mark.success for place in wanted if place < len(marks)
-    )
+def _fails(execution: Execution, columns: Iterable[int]) -> bool:
+    # What was not scored yet has no marks.
+    marks = [execution.marks[column] for column in columns if column < len(execution.marks)]
+    return any(isinstance(mark, MetricScore) and not mark.success for mark in marks)
 
 
 def _row(run: RunRow, sample: SampleFacts, execution: Execution, cards: Sequence[MetricCard]) -> dict[str, Any]:
@@ -130,18 +156,25 @@ def _row(run: RunRow, sample: SampleFacts, execution: Execution, cards: Sequence
         for card, mark in zip(cards, execution.marks, strict=False)
         if isinstance(mark, MetricScore) and not mark.success
     }
+    error = getattr(answer, "message", "not run")
+    outcome = {"said": answer.text} if isinstance(answer, Output) else {"error": error}
+
     metadata = sample.metadata or {}
-    # An attack expects no output, so that there is nothing to complete.
-    kept = {key: to_json_value(metadata[key]) for key in _ATTACK_KEYS if key in metadata} if metadata.get(KEY) else {}
-    tags = sample.tags if kept else (*sample.tags, TAG)
-    said = {"said": answer.text} if isinstance(answer, Output) else {"error": getattr(answer, "message", "not run")}
+    tags = sample.tags
+    attack: dict[str, Any] = {}
+    if metadata.get(KEY):
+        attack = {key: to_json_value(metadata[key]) for key in _ATTACK_KEYS if key in metadata}
+    else:
+        # An attack expects no output, so that there is nothing to complete.
+        tags = (*tags, TAG)
+
     return {
         "id": sample.id,
         "input": to_json_value(sample.input),
         "expected_output": to_json_value(sample.expected_output),
         "metadata": {
             "tags": [*dict.fromkeys(tags)],
-            **kept,
-            "promoted": {"run": run.id, **said, "failed": failed},
+            **attack,
+            "promoted": {"run": run.id, **outcome, "failed": failed},
         },
     }
