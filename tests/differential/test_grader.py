@@ -88,7 +88,8 @@ def divided(seed: int, **rules: str) -> dict:
 def compare(peer: Peer, value: dict) -> None:
     """Grade by judges that cast these votes, and hold everything against autorubric."""
     judges = [Judge(judge["id"], judge["id"], judge["weight"]) for judge in value["judges"]]
-    panel = CriterionGrader(judges, **value["grading"])
+    # autorubric decides by the votes that there are; here that is said by a quorum.
+    panel = CriterionGrader(judges, quorum=1, **value["grading"])
     data = RubricDataset(
         [{"id": each["id"], "submission": each["id"]} for each in value["items"]], rubric=value["rubric"]
     )
