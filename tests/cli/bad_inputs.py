@@ -243,6 +243,7 @@ GATES = (
     _gate("on", "metrics: { exact-match: { min_mean: 0.5, on: upper } }"),
     _gate("decision", "decision: maybe"),
     _gate("max_unscored", "max_unscored: 101%"),
+    _gate("max_unscored is text", "max_unscored: few"),
     _gate("budget", "budget: { max_cost: 1 }"),
     _gate("two faults", "min_macro_f1: -1\nmetrics: 7"),
 )
@@ -267,8 +268,6 @@ FLAGS = (
     _flags("threshold is not a number", "--threshold", "exact-match=nan"),
     _flags("threshold of another metric", "--threshold", "exact=0.5"),
     _flags("unknown metric", "--metric", "exact-macth"),
-    _flags("allowance is text", "--max-unscored", "few"),
-    _flags("allowance above all", "--max-unscored", "200%"),
     _flags("retired privacy level", "--redact", "output"),
     _flags("two reports on stdout", "--to", "-", "--to", "csv:-"),
     _flags("two reports in one file", "--to", "json:report", "--to", "csv:./report"),

@@ -83,7 +83,9 @@ def test_gate_of_a_template_stops_a_worse_application(template, folder):
         (folder / "suite.yml").write_text(suite.replace("app:answer", "app:mute").replace("app:run_agent", "app:mute"))
     else:
         written(folder, {"replies.yml": "outputs: {too-small: No., changed-mind: No., broken: No.}\n"})
-    done = called("run", "suite.yml", "--offline", "--quiet", "--max-unscored", "100%")
+    suite = (folder / "suite.yml").read_text()
+    (folder / "suite.yml").write_text(suite.replace("gate:\n", "gate:\n  max_unscored: 100%\n"))
+    done = called("run", "suite.yml", "--offline", "--quiet")
     assert done.exit_code == 1, done.output
 
 

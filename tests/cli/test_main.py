@@ -23,7 +23,7 @@ EARLIER_FLAGS = {
     *("--cascade", "--cost", "--csv-raw", "--fresh-items", "--strong", "--tolerance", "--until-decided"),
 }
 # What stands in a sentence after the table.
-SUITE_KEYS = {"--delta", "--durable", "--junit-samples", "--keep-prompts", "--on", "--strict"}
+SUITE_KEYS = {"--delta", "--durable", "--junit-samples", "--keep-prompts", "--max-unscored", "--on", "--strict"}
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

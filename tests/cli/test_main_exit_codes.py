@@ -49,22 +49,8 @@ def test_gate_rule_decides_the_exit_code(world, rule, code):
     [(None, 3), ("0", 3), ("1", 0), ("2", 0), ("49%", 3), ("50%", 0), ("100%", 0), ("0%", 3), ("49.9%", 3)],
 )
 def test_unscored_marks_above_the_allowance_make_a_run_incomplete(world, allowance, code):
-    world(answers_yml=HALF)
-    flags = () if allowance is None else ("--max-unscored", allowance)
-    assert called("run", "suite.yml", *flags).exit_code == code
-
-
-@pytest.mark.parametrize(("rule", "code"), [("max_unscored: 1", 0), ("max_unscored: 0", 3), ("max_unscored: 50%", 0)])
-def test_max_unscored_of_suite_is_used(world, rule, code):
-    world(answers_yml=HALF, suite_yml=gated(rule))
+    world(answers_yml=HALF, suite_yml=SUITE if allowance is None else gated(f"max_unscored: {allowance}"))
     assert called("run", "suite.yml").exit_code == code
-
-
-def test_max_unscored_flag_overrides_suite(world):
-    world(answers_yml=HALF, suite_yml=gated("max_unscored: 0%"))
-    assert called("run", "suite.yml", "--max-unscored", "1").exit_code == 0
-    world(suite_yml=gated("max_unscored: 1"))
-    assert called("run", "suite.yml", "--max-unscored", "0").exit_code == 3
 
 
 def test_incomplete_run_reports_number_of_missing_marks(world):

@@ -99,13 +99,13 @@ def test_removed_samples_do_not_pass_quietly(folder):
 
 
 def test_errored_sample_never_raises_a_score(folder):
-    ready(folder, "margin: 0.05", wrong={3, 4})
+    ready(folder, "margin: 0.05", wrong={3, 4}, further=", max_unscored: 5")
     failed = answers({3}).replace("s004: answer 4", "s004: { error: down }")
-    result = ran(folder, "--max-unscored", "5", answers_yml=failed)
+    result = ran(folder, answers_yml=failed)
     check = checks()["baseline.margin.metrics.exact-match"]
     assert (result.exit_code, check["observed"]) == (0, 0.0)
     three = answers({3, 4}).replace("s005: answer 5", "s005: { error: down }")
-    ran(folder, "--max-unscored", "5", answers_yml=three)
+    ran(folder, answers_yml=three)
     assert checks()["baseline.margin.metrics.exact-match"]["observed"] == -0.005
 
 

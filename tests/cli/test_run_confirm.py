@@ -44,13 +44,15 @@ def folder(world):
     return world()
 
 
-def prepared(folder, app, gate="margin: 0.3, max_newly_failing: 1", *, count=40, earlier=3):
+def prepared(folder, app, gate="margin: 0.3, max_newly_failing: 1", *, count=40, earlier=3, further=""):
     """A baseline, and as many runs before it as a sample needs for a history."""
     written(
         folder,
         {
             "golden.yml": dataset(count),
-            "suite.yml": suite(gate).replace("{ outputs: answers.yml }", f"{{ python: {app}:answer }}"),
+            "suite.yml": suite(gate, further=further).replace(
+                "{ outputs: answers.yml }", f"{{ python: {app}:answer }}"
+            ),
             f"{app}.py": APP,
         },
     )
@@ -134,9 +136,9 @@ def test_rerun_without_an_answer_is_no_failure(folder):
 
 
 def test_samples_without_an_answer_are_run_again_too(folder):
-    prepared(folder, "confirm_app_l")
+    prepared(folder, "confirm_app_l", further=", max_unscored: 2")
     state(folder, late=[1], gone=[2])
-    assert called("run", "suite.yml", "--quiet", "--confirm", "6", "--max-unscored", "2").exit_code == 0
+    assert called("run", "suite.yml", "--quiet", "--confirm", "6").exit_code == 0
     # One answers when it is asked again. The other never does, so nothing is known of it, and it counts.
     check = gate_check()
     assert check["observed"] == 1

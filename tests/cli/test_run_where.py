@@ -291,7 +291,7 @@ def test_judge_is_not_asked_about_samples_outside_and_nothing_is_paid(where_worl
         assert planned.exit_code == 0, planned.output
         assert "judge: 2 to 4 requests" in planned.stdout
         assert not server.requests
-        report = report_of("--max-unscored", "1")
+        report = report_of()
         assert len(server.requests) == 2
     assert report["usage"]["by_metric"]["llm-as-judge"]["calls"] == 2
     assert (report["metrics"]["llm-as-judge"]["n_scored"], report["metrics"]["llm-as-judge"]["n_not_applicable"]) == (

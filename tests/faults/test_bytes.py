@@ -27,6 +27,7 @@ name: bytes
 dataset: golden.jsonl
 target: {{ python: "app:answer" }}
 metrics: [exact-match, rouge-l, llm-as-judge, cosine-embedding, {{ g-eval: {{ name: depth, preset: completeness }} }}]
+gate: {{ max_unscored: 100% }}
 models:
   judge: {{ {judge} }}
   embedding: {{ {embedding} }}
@@ -78,7 +79,7 @@ def prepared(folder, most):
 
 
 def started(folder, url, concurrency, environ, *flags):
-    argv = ["run", "suite.yml", "--quiet", "--cache", "none", "--max-unscored", "100%", "--to", "report.json"]
+    argv = ["run", "suite.yml", "--quiet", "--cache", "none", "--to", "report.json"]
     return subprocess.Popen(
         [sys.executable, "-m", "deemster", *argv, "--concurrency", str(concurrency), *flags],
         cwd=folder,

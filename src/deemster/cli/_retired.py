@@ -58,6 +58,7 @@ FLAGS = {
     "attack --label": "Write `--name TEXT`: a label is what people give.",
     "export --as": "Write `--to otel:PLACE` or `--to mlflow:URI`.",
     "run --delta": "Write `delta: 0.05` in the suite.",
+    "--max-unscored": "Write `gate: { max_unscored: 2% }` in the suite.",
     "run --strict": "Write `strict: true` in the suite.",
     "run --until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
 }

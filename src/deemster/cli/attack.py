@@ -29,7 +29,6 @@ from deemster.cli.run import (
     RunWriting,
     as_baseline_option,
     concurrency_option,
-    max_unscored_option,
     name_option,
     repetitions_option,
     run_and_report,
@@ -73,7 +72,6 @@ _ATTACKS = (
     repetitions_option,
     concurrency_option,
     timeout_option,
-    max_unscored_option,
     budget_option,
     *CACHE_OPTIONS,
 )
@@ -95,7 +93,7 @@ def _take_attacks(flags: Flags) -> AttackSettings:
     "attack",
     cls=Verb,
     short_help="Attack a suite's target: does it refuse, leak, or call a forbidden tool?",
-    headings={"How": ("--repetitions", "--concurrency", "--timeout", "--max-unscored")},
+    headings={"How": ("--repetitions", "--concurrency", "--timeout")},
     examples=[
         "deemster attack suite.yml",
         "deemster attack suite.yml prompt-injection pii-leak --save-failing hard.yml",

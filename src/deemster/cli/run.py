@@ -155,7 +155,6 @@ concurrency_option = click.option(
 timeout_option = click.option(
     "--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop the run after so long; it can be resumed."
 )
-max_unscored_option = click.option("--max-unscored", metavar="COUNT|SHARE%", help="Unscored marks allowed; default 0.")
 as_baseline_option = click.option(
     "--as-baseline", is_flag=True, help="Make the run the baseline of its suite, if it may become one."
 )
@@ -179,7 +178,6 @@ _OVERRIDES: Sequence[Decorator] = (
     ),
     concurrency_option,
     timeout_option,
-    max_unscored_option,
     budget_option,
     *CACHE_OPTIONS,
 )
