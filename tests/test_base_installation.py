@@ -17,7 +17,17 @@ from tests.test_docs import EPOCH, ROOT, blocks
 pytestmark = pytest.mark.xdist_group("base installation")
 
 # Variables of the calling `make` and environment must not reach the clone.
-OUTER = {"VIRTUAL_ENV", "PYTHONPATH", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "VENV", "PYTHON"}
+OUTER = {
+    "DEEMSTER_ALL_TESTS",
+    "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "MAKEFLAGS",
+    "MFLAGS",
+    "MAKELEVEL",
+    "MAKEOVERRIDES",
+    "VENV",
+    "PYTHON",
+}
 INSTALLED = """
 import importlib.metadata, json
 print(json.dumps([each.metadata["Name"].lower().replace("_", "-") for each in importlib.metadata.distributions()]))

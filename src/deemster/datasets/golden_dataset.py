@@ -128,7 +128,6 @@ class Dataset:
         self.cluster = header.cluster
         self.path = path
         self._rows = rows
-        self._computed = _ComputedFacts(rows)
         self.whole = self
 
     def __len__(self) -> int:
@@ -157,23 +156,26 @@ class Dataset:
         """The row hash of every sample, by position."""
         return RowHashes(self._rows.digests)
 
-    @property
+    @functools.cached_property
     def fingerprint(self) -> str:
         """A hash that changes with every edit of any sample.
 
         Raises:
             DatasetError: The file is not the one that was loaded.
         """
-        return self._computed.fingerprint
+        return self._rows.fingerprint()
 
-    @property
+    @functools.cached_property
     def duplicates(self) -> list[list[str]]:
         """The ids of samples whose input and expected output are equal, group by group in file order.
 
         Raises:
             DatasetError: The file is not the one that was loaded.
         """
-        return self._computed.duplicates
+        return equal_rows(self._rows.digests, self._ids_at)
+
+    def _ids_at(self, positions: list[int]) -> Iterator[str]:
+        return (sample.id for sample in self._rows.pick(positions))
 
     def select(
         self,
@@ -266,9 +268,11 @@ class Dataset:
 
     def _with_rows(self, rows: Rows) -> Dataset:
         """A copy with other samples, which has nothing of what was computed of these."""
-        part = copy.copy(self)
-        part._rows = rows  # noqa: SLF001 - of this class
-        part._computed = _ComputedFacts(rows)  # noqa: SLF001 - as above
+        facts = {name: getattr(self, name) for name in DatasetFacts._fields}
+        part = Dataset.__new__(Dataset)
+        part._take(DatasetFacts(**facts), rows, self.path)  # noqa: SLF001 - of this class
+        part.part = self.part
+        part.whole = self.whole
         return part
 
     def _part(self, positions: list[int], selection: str) -> Dataset:
@@ -289,24 +293,6 @@ class Dataset:
         """
         known = ("yaml", "json", "jsonl")
         write_rows(path, _header(self), _rows(self), key="samples", known=known, error=DatasetError)
-
-
-class _ComputedFacts:
-    """What is computed of samples, once and when it is first asked for."""
-
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
-
-    @functools.cached_property
-    def fingerprint(self) -> str:
-        return self._rows.fingerprint()
-
-    @functools.cached_property
-    def duplicates(self) -> list[list[str]]:
-        return equal_rows(self._rows.digests, self._ids)
-
-    def _ids(self, positions: list[int]) -> Iterator[str]:
-        return (sample.id for sample in self._rows.pick(positions))
 
 
 def _texts(given: str | Iterable[str]) -> tuple[str, ...]:

@@ -91,14 +91,7 @@ def _remaining_work(plan: Plan, works: Iterable[WorkItem] | None) -> Iterator[Wo
 
 
 class _MetricPool:
-    """Marks outputs where no metric asks a model.
-
-    Args:
-        plan: The run.
-        hand_on: Takes finished executions.
-        stop: Asks the run to stop.
-        threads: Where metrics are applied.
-    """
+    """Marks outputs where no metric asks a model."""
 
     def __init__(
         self,

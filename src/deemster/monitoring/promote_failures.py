@@ -85,16 +85,7 @@ def promote_failures(
 
 
 class _RowCollector:
-    """Collects records as golden samples, each input once.
-
-    Args:
-        existing: The samples that the dataset has.
-        limit: Take so many at most; None for all.
-
-    Attributes:
-        rows: The new samples.
-        known: How many records were left out, as the dataset or an earlier record has their input.
-    """
+    """Collects records as golden samples, each input once; `known` counts those whose input was there before."""
 
     def __init__(self, existing: Iterable[Sample], *, limit: int | None) -> None:
         self.rows: list[dict[str, Any]] = []

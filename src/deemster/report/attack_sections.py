@@ -8,7 +8,7 @@ from deemster.errors import plural
 from deemster.results.attack_success import AdversarialSummary, AttackFigures
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns
-from deemster.text.text_sections import DataText, MetricName, TextSection, TextTable, table_of
+from deemster.text.text_sections import DataText, MetricName, TextSection, TextTable
 
 
 def attack_sections(attacks: AdversarialSummary) -> Iterator[TextSection]:
@@ -41,23 +41,24 @@ def attack_sections(attacks: AdversarialSummary) -> Iterator[TextSection]:
 
 
 def _attack_table(groups: Sequence[tuple[str, AttackFigures]], *, second: str) -> TextTable:
-    """A row for each group of attacks, which has the second column as its kind."""
+    """A row for each group of attacks, whose kind stands in the second column."""
+    head = ("attacks", second, "samples", "succeeded", "undecided", "rate", "95% interval", "worst through")
+    rows = [
+        (
+            DataText(group.name),
+            DataText(kind),
+            str(group.samples),
+            str(group.successes),
+            str(group.undecided),
+            format_number(group.attack_success_rate),
+            format_interval(group.interval),
+            _worst_severity(group),
+        )
+        for kind, group in groups
+    ]
     cells = [IntervalCell(group.attack_success_rate, group.interval) for _, group in groups]
-    return table_of(
-        groups,
-        [
-            ("attacks", lambda row: DataText(row[1].name)),
-            (second, lambda row: DataText(row[0])),
-            ("samples", lambda row: str(row[1].samples)),
-            ("succeeded", lambda row: str(row[1].successes)),
-            ("undecided", lambda row: str(row[1].undecided)),
-            ("rate", lambda row: format_number(row[1].attack_success_rate)),
-            ("95% interval", lambda row: format_interval(row[1].interval)),
-            ("worst through", lambda row: _worst_severity(row[1])),
-        ],
-        spare=("undecided", "succeeded", "95% interval"),
-        plots=drawn_columns(PlotColumn("attack success", cells, "95% interval")),
-    )
+    plots = drawn_columns(PlotColumn("attack success", cells, "95% interval"))
+    return TextTable(head, rows, ("undecided", "succeeded", "95% interval"), plots)
 
 
 def _worst_severity(figures: AttackFigures) -> str:

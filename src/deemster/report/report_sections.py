@@ -231,7 +231,7 @@ def _macro_f1(report: Report) -> TextSection:
 
 def _aggregate_sections(report: Report, whole: Aggregate) -> Iterator[TextSection]:
     """What an aggregator made of the metrics: by cohort, then by sample."""
-    rows: list[TextLine] = [
+    cohort_rows: list[TextLine] = [
         (
             DataText(cohort.label),
             str(cohort.samples),
@@ -250,16 +250,16 @@ def _aggregate_sections(report: Report, whole: Aggregate) -> Iterator[TextSectio
             (mean,),
             ("Aggregator: ", DataText(whole.aggregator), "."),
         ],
-        TextTable(("cohort", "samples", "success-rate", "95% interval", "mean score"), rows, ("samples",)),
+        TextTable(("cohort", "samples", "success-rate", "95% interval", "mean score"), cohort_rows, ("samples",)),
         key="aggregate",
     )
 
-    rows = _aggregated_samples(report)
+    sample_rows = _aggregated_samples(report)
     n_samples = report.totals.samples if whole.samples is None else whole.samples
     yield TextSection(
         ("Aggregate by sample",),
-        table=TextTable(("sample", "aggregate", "score"), rows),
-        after=_rest(n_samples, rows),
+        table=TextTable(("sample", "aggregate", "score"), sample_rows),
+        after=_rest(n_samples, sample_rows),
         key="aggregate-samples",
         folds=True,
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deemster.errors import plural
 from deemster.results import Cost, UsageTotals
-from deemster.text.text_sections import DataText, TextLine, TextSection, table_of
+from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
@@ -26,20 +26,23 @@ def usage_section(report: Report) -> TextSection:
         totals_by_part["beside the samples"] = usage.reruns
     totals_by_part["total"] = usage.total
 
-    table = table_of(
-        list(totals_by_part.items()),
-        [
-            ("part", lambda row: row[0]),
-            ("calls", lambda row: str(row[1].calls)),
-            ("cache hits", lambda row: str(row[1].cached_calls)),
-            ("prompt tokens", lambda row: _count_cell(row[1].prompt_tokens)),
-            ("completion tokens", lambda row: _count_cell(row[1].completion_tokens)),
-            ("cache hit tokens", lambda row: _count_cell(row[1].cached_call_tokens)),
-            ("p50 ms", lambda row: _latency_cells(row[1])[0]),
-            ("p95 ms", lambda row: _latency_cells(row[1])[1]),
-        ],
+    head = ("part", "calls", "cache hits", "prompt tokens", "completion tokens", "cache hit tokens", "p50 ms", "p95 ms")
+    rows = [(part, *_usage_cells(totals)) for part, totals in totals_by_part.items()]
+    after = [*_cost_lines(report.cost), *_budget_lines(report)]
+    return TextSection(title, table=TextTable(head, rows), after=after, key="usage")
+
+
+def _usage_cells(totals: UsageTotals) -> TextLine:
+    latency = totals.latency_ms
+    return (
+        str(totals.calls),
+        str(totals.cached_calls),
+        _count_cell(totals.prompt_tokens),
+        _count_cell(totals.completion_tokens),
+        _count_cell(totals.cached_call_tokens),
+        "n/a" if latency is None else f"{latency.p50:.1f}",
+        "n/a" if latency is None else f"{latency.p95:.1f}",
     )
-    return TextSection(title, table=table, after=[*_cost_lines(report.cost), *_budget_lines(report)], key="usage")
 
 
 def _cost_lines(cost: Cost | None) -> Iterator[TextLine]:
@@ -70,11 +73,6 @@ def _budget_lines(report: Report) -> list[TextLine]:
 
 def _count_cell(count: int | None) -> str:
     return "n/a" if count is None else f"{count:,}"
-
-
-def _latency_cells(totals: UsageTotals) -> tuple[str, str]:
-    latency = totals.latency_ms
-    return ("n/a", "n/a") if latency is None else (f"{latency.p50:.1f}", f"{latency.p95:.1f}")
 
 
 def _money(amount: Decimal) -> str:

@@ -174,8 +174,7 @@ class ExecutionRows:
             lost = scoring.done - marked
             if lost > lost_executions:
                 count = f"{plural(lost, 'execution')} of {scoring.done:,}"
-                damage = self._source.damage(f"{count} lost its marks of scoring {scoring.number}")
-                self._source.report(damage)
+                self._source.report(f"{count} lost its marks of scoring {scoring.number}")
 
 
 def _decode_marks(row: Sequence[Any], scoring: ScoringRow, position: int, repetition: int) -> tuple[Mark, ...] | None:

@@ -39,8 +39,9 @@ class RowSource(NamedTuple):
         message = f"The run `{self.run_id}` is damaged: {what}. `deemster store check` says what is lost."
         return storage_error(self.pool.database.where, message)
 
-    def report(self, damage: StoreError) -> None:
-        """Pass damage on, or raise it."""
+    def report(self, what: str) -> None:
+        """Say that something of the run is damaged, or raise it."""
+        damage = self.damage(what)
         if self.on_damage is None:
             raise damage
         self.on_damage(str(damage))
@@ -167,5 +168,4 @@ class PagedRows(Generic[_Entry]):
         if lost > 0:
             count = max(self._query.expected, self.sound + self._damaged)
             at = f", the first at {self._first_damage}" if self._first_damage else ""
-            fault = f"{plural(lost, self._query.what)} of {count:,} cannot be read{at}"
-            self._source.report(self._source.damage(fault))
+            self._source.report(f"{plural(lost, self._query.what)} of {count:,} cannot be read{at}")

@@ -96,7 +96,7 @@ class RunReader:
             most: How many are read at once, at most.
         """
         if not selection.scorings:
-            self._source.report(self._source.damage("its scorings are missing"))
+            self._source.report("its scorings are missing")
             return
         yield from ExecutionRows(self._source, selection, settled=settled, most=most).read(done=done, since=since)
 

@@ -23,11 +23,8 @@ BEGINNING = "beginning"
 _STATUSES = (*get_args(RunStatus), BEGINNING)
 _TEXTS = ("id", "kind", "suite", "dataset", "fingerprint", "seed", "reason", "started_at", "tool_version")
 _COLUMNS = RunFacts.__struct_fields__
-# In the order in which the check sum of a run takes them; it takes `identity` and `facts` as they are encoded.
-_CHECKED_COLUMNS = (
-    *("id", "kind", "suite", "dataset", "fingerprint", "seed", "repetitions", "samples"),
-    *("status", "reason", "started_at", "finished_at", "duration_s", "tool_version"),
-)
+_JSON_COLUMNS = ("identity", "facts")
+_PLAIN_COLUMNS = tuple(column for column in _COLUMNS if column not in _JSON_COLUMNS)
 _CHANGING = ("status", "reason", "finished_at", "duration_s", "identity", "facts")
 _SCORING_COLUMNS = ScoringFacts.__struct_fields__[1:]
 # The samples of a run are inserted in commits of bounded size.
@@ -150,13 +147,13 @@ def _encode_run(run: RunFacts) -> dict[str, Any]:
     values = {**msgspec.structs.asdict(run), "seed": str(run.seed)}
     if values["duration_s"] is not None:
         values["duration_s"] = float(values["duration_s"])
-    values |= {column: encode_json(values[column]) for column in ("identity", "facts")}
+    values |= {column: encode_json(values[column]) for column in _JSON_COLUMNS}
     values |= {column: clean_text(values[column]) for column in _TEXTS if values[column] is not None}
     return {column: values[column] for column in _COLUMNS}
 
 
 def _run_checksum(values: Mapping[str, Any]) -> int:
-    checked = {column: values[column] for column in _CHECKED_COLUMNS}
+    checked = {column: values[column] for column in _PLAIN_COLUMNS}
     if not TRAITS[values["kind"]].has_end:
         # The samples of a recording are counted as they come, without a new check sum.
         checked["samples"] = 0
@@ -258,7 +255,7 @@ def _decode_run(connection: Connection, row: Row) -> RunRow:
     if done != -mirror:
         raise ValueError("its count of executions was changed")
 
-    values |= {column: decode_mapping(values[column]) for column in ("identity", "facts")}
+    values |= {column: decode_mapping(values[column]) for column in _JSON_COLUMNS}
     values["seed"] = int(values["seed"])
     return RunRow(**values, number=number, done=done, scorings=tuple(_read_scorings(connection, number)))
 
