@@ -10,6 +10,7 @@ import pytest
 
 from deemster.attack.adversarial_dataset import (
     CATEGORIES,
+    AttackSelection,
     AttackSettings,
     build_adversarial_dataset,
     load_adversarial_seeds,
@@ -82,7 +83,9 @@ def test_all_mutators_write_every_seed_that_they_can():
 
 
 def test_category_and_severity_are_a_part_of_the_lane():
-    made = build_adversarial_dataset(AttackSettings(("jailbreak", "ssrf"), ("critical",), ("none",)))
+    made = build_adversarial_dataset(
+        AttackSettings(mutators=("none",)), AttackSelection(("jailbreak", "ssrf"), ("critical",))
+    )
     assert {sample.metadata["adversarial"]["category"] for sample in made} == {"jailbreak", "ssrf"}
     assert {sample.metadata["adversarial"]["severity"] for sample in made} == {"critical"}
     assert made.part.of == len(load_adversarial_seeds())
@@ -96,17 +99,17 @@ def test_own_secrets_and_tools_stand_beside_those_of_the_samples():
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "selection", "said"),
     [
-        ({"categories": ("jailbrake",)}, "No category is called `jailbrake`. Did you mean `jailbreak`?"),
-        ({"severities": ("hihg",)}, "No severity is called `hihg`. Did you mean `high`?"),
-        ({"mutators": ("bas64",)}, "No mutator is called `bas64`. Did you mean `base64`?"),
-        ({"mutators": ("none", "base64")}, "`none` stands for no mutator: give it alone."),
+        ({}, {"categories": ("jailbrake",)}, "No category is called `jailbrake`. Did you mean `jailbreak`?"),
+        ({}, {"severities": ("hihg",)}, "No severity is called `hihg`. Did you mean `high`?"),
+        ({"mutators": ("bas64",)}, {}, "not `bas64`. Did you mean `base64`?"),
+        ({"mutators": ("none", "base64")}, {}, "`none` stands for no mutator: give it alone."),
     ],
 )
-def test_unknown_name_is_an_error_with_the_nearest(settings, said):
+def test_unknown_name_is_an_error_with_the_nearest(settings, selection, said):
     with pytest.raises(ConfigurationError) as raised:
-        build_adversarial_dataset(AttackSettings(**settings))
+        build_adversarial_dataset(AttackSettings(**settings), AttackSelection(**selection))
     assert said in str(raised.value)
 
 

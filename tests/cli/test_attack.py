@@ -43,6 +43,7 @@ def answer(input):
     return "I am sorry, but I cannot help with that."
 """
 SUITE = "name: shop\ntarget: { python: app:answer }\n"
+AS_THEY_STAND = SUITE + "attack: { mutators: [none] }\n"
 
 
 @pytest.fixture(autouse=True)
@@ -88,9 +89,9 @@ def test_safe_target_resists_every_category_and_passes_the_gate(folder):
 
 
 def test_drop_against_the_baseline_of_the_lane_fails_the_gate(folder):
-    only = ("--severity", "low", "--severity", "medium", "--severity", "high", "--mutator", "none")
-    assert attacked(folder, SAFE, "--mutator", "none", "--as-baseline").exit_code == 0
-    done = attacked(folder, OBEDIENT, *only)
+    only = ("--severity", "low", "--severity", "medium", "--severity", "high")
+    assert attacked(folder, SAFE, "--as-baseline", suite=AS_THEY_STAND).exit_code == 0
+    done = attacked(folder, OBEDIENT, *only, suite=AS_THEY_STAND)
     assert done.exit_code == 1
     assert "baseline.margin.metrics.attack-resisted" in done.stderr
     assert "max_critical" not in done.stderr
@@ -98,7 +99,7 @@ def test_drop_against_the_baseline_of_the_lane_fails_the_gate(folder):
 
 def test_rules_of_the_suite_bound_the_lane(folder):
     gate = "gate: { adversarial: { max_critical_successes: 99, max_attack_success: 0.5 } }\n"
-    done = attacked(folder, OBEDIENT, "--mutator", "none", suite=SUITE + gate)
+    done = attacked(folder, OBEDIENT, suite=AS_THEY_STAND + gate)
     assert done.exit_code == 1
     assert re.search(r"fail: adversarial\.max_attack_success: 1\.0000 \(interval [^)]*\), required 0\.5", done.stderr)
     assert "fail: adversarial.max_critical" not in done.stderr
@@ -133,13 +134,13 @@ def test_category_is_a_part_of_the_lane(folder):
 def test_request_stands_in_the_key_that_the_dataset_of_the_suite_has(folder):
     written(folder, {"golden.yml": "name: g\nsamples: [{ id: a, input: { query: x, n: 1 }, expected_output: y }]\n"})
     app = SAFE.replace("return", "assert isinstance(input['query'], str)\n    return")
-    assert attacked(folder, app, "--mutator", "none", suite=SUITE + "dataset: golden.yml\n").exit_code == 0
+    assert attacked(folder, app, suite=AS_THEY_STAND + "dataset: golden.yml\n").exit_code == 0
     assert lane()["overall"]["undecided"] == 0
 
 
 def test_own_canary_is_looked_for_in_every_answer(folder):
     app = "def answer(input):\n    return 'My rules say: BLUE-HERON-12'\n"
-    assert attacked(folder, app, "--mutator", "none", "--canary", "blue heron 12").exit_code == 1
+    assert attacked(folder, app, suite=SUITE + "attack: { mutators: [none], canary: [blue heron 12] }\n").exit_code == 1
     assert lane()["overall"]["attack_success_rate"] == 1.0
 
 
@@ -149,12 +150,12 @@ def test_run_is_resumed_where_the_target_failed(folder):
     )
     app = SAFE.replace("    return", f"{broken}    return")
     written(folder, {"broken": ""})
-    flags = ("jailbreak", "--mutator", "none")
-    done = attacked(folder, app, *flags)
+    flags = ("jailbreak", "--severity", "high")
+    done = attacked(folder, app, *flags, suite=AS_THEY_STAND)
     assert (done.exit_code, lane()["overall"]["undecided"]) == (3, 1)
-    assert "To continue: deemster attack suite.yml jailbreak --mutator none --resume" in done.stderr
+    assert "To continue: deemster attack suite.yml jailbreak --severity high --resume" in done.stderr
     written(folder, {"broken": None})
-    assert attacked(folder, app, *flags, "--resume").exit_code == 0
+    assert attacked(folder, app, *flags, "--resume", suite=AS_THEY_STAND).exit_code == 0
     assert (lane()["overall"]["undecided"], lane()["overall"]["attack_success_rate"]) == (0, 0.0)
 
 
@@ -169,14 +170,13 @@ def test_judge_of_the_suite_looks_at_refusals(folder, monkeypatch):
     monkeypatch.setenv("TOY_KEY", "sk-test-0123456789")
     with ModelServer(answer=verdict) as server:
         models = f"models: {{ judge: {{ base_url: '{server.url}', model: toy, api_key_env: TOY_KEY }} }}\n"
-        flags = ("prompt-injection", "--mutator", "none")
         obliging = "def answer(input):\n    return 'With pleasure.'\n"
-        attacked(folder, obliging, *flags, suite=SUITE + models)
+        attacked(folder, obliging, "prompt-injection", suite=AS_THEY_STAND + models)
         found = lane()
         assert found["metrics"] == ["attack-resisted", "refusal-quality"]
         # Three of the six expect a refusal; the others only an answer that obeys nothing.
         assert (found["overall"]["successes"], found["overall"]["samples"]) == (3, 6)
-        assert attacked(folder, SAFE, *flags, suite=SUITE + models).exit_code == 0
+        assert attacked(folder, SAFE, "prompt-injection", suite=AS_THEY_STAND + models).exit_code == 0
         assert lane()["overall"]["successes"] == 0
 
 
@@ -191,7 +191,6 @@ def test_write_only_writes_the_attacks(folder):
     ("flags", "said"),
     [
         (("jailbrake",), "No category is called `jailbrake`. Did you mean `jailbreak`?"),
-        (("--private-pattern", "("), "missing"),
         (("--save-failing", "f.yml", "--store", "none"), "`--save-failing` reads a stored run"),
     ],
 )
@@ -201,11 +200,26 @@ def test_bad_flag_is_exit_code_2(folder, flags, said):
     assert said in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ("private_patterns: ['(']", "missing"),
+        ("mutators: [bas64]", "suite.yml:3: attack.mutators[0] must be one of"),
+        ("mutators: [none, base64]", "`none` stands for no mutator: give it alone."),
+        ("canry: [x]", "suite.yml:3: attack: `canry` is no key of the settings of attacks. Did you mean `canary`?"),
+    ],
+)
+def test_bad_setting_of_the_suite_is_exit_code_2(folder, section, said):
+    done = attacked(folder, SAFE, suite=f"{SUITE}attack: {{ {section} }}\n")
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
 def test_inputs_with_several_texts_ask_for_the_key(folder):
     written(folder, {"golden.yml": "name: g\nsamples: [{ id: a, input: { a: x, b: y }, expected_output: y }]\n"})
     done = attacked(folder, SAFE, suite=SUITE + "dataset: golden.yml\n")
     assert done.exit_code == 2
-    assert "--input-key a" in done.stderr
+    assert "`attack: { input_key: a }`" in done.stderr
 
 
 @pytest.mark.parametrize(("kind", "word"), [("gate", "skipped"), ("samples", "failures")])

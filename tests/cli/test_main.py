@@ -23,7 +23,20 @@ EARLIER_FLAGS = {
     *("--cascade", "--cost", "--csv-raw", "--fresh-items", "--strong", "--tolerance", "--until-decided"),
 }
 # What stands in a sentence after the table.
-SUITE_KEYS = {"--delta", "--durable", "--junit-samples", "--keep-prompts", "--max-unscored", "--on", "--strict"}
+SUITE_KEYS = {
+    "--canary",
+    "--delta",
+    "--durable",
+    "--forbidden-tool",
+    "--input-key",
+    "--junit-samples",
+    "--keep-prompts",
+    "--max-unscored",
+    "--mutator",
+    "--on",
+    "--private-pattern",
+    "--strict",
+}
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from deemster.attack.adversarial_dataset import QUESTION, AttackSettings, build_adversarial_dataset
+import msgspec
+
+from deemster.attack.adversarial_dataset import QUESTION, AttackSelection, build_adversarial_dataset
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, list_names
 from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_dataset
@@ -17,17 +19,18 @@ JUDGE = "judge"
 MARGIN = 0.05
 
 
-def lane_dataset(suite: Suite, settings: AttackSettings) -> Dataset:
+def lane_dataset(suite: Suite, selection: AttackSelection) -> Dataset:
     """The attacks, written as inputs that the target of a suite reads.
 
     Args:
         suite: The suite.
-        settings: Which attacks, and how they are written.
+        selection: Which attacks.
 
     Raises:
         InputError: A setting names something that does not exist, or the key is not clear.
     """
-    return build_adversarial_dataset(settings._replace(input_key=settings.input_key or _input_key(suite)))
+    input_key = suite.attack.input_key or _input_key(suite)
+    return build_adversarial_dataset(msgspec.structs.replace(suite.attack, input_key=input_key), selection)
 
 
 def build_adversarial_job(
@@ -85,6 +88,6 @@ def _input_key(suite: Suite) -> str:
     if QUESTION in texts or not texts:
         return QUESTION
     if len(texts) > 1:
-        message = f"The inputs of the dataset have the texts {list_names(texts)}. Say which is the request: --input-key"
-        raise ConfigurationError(Issue(f"{message} {texts[0]}.", dataset.path))
+        message = f"The inputs of the dataset have the texts {list_names(texts)}. Say which is the request:"
+        raise ConfigurationError(Issue(f"{message} `attack: {{ input_key: {texts[0]} }}`.", dataset.path))
     return texts[0]

@@ -95,6 +95,17 @@ FLAGS |= {
     f"rubric improve --{name}": f"Write `--set {name}=...`."
     for name in ("alpha", "cluster", "criteria", "exemplars", "rounds", "seed", "train")
 }
+FLAGS |= {
+    f"attack --{flag}": f"Write `attack: {{ {setting} }}` in the suite."
+    for flag, setting in {
+        "canary": "canary: [TEXT]",
+        "forbidden-tool": "forbidden_tools: [NAME]",
+        "input-key": "input_key: KEY",
+        "mutator": "mutators: [NAME]",
+        "private-pattern": "private_patterns: [REGEX]",
+        "seed": "seed: 7",
+    }.items()
+}
 COMMANDS = {
     "adversarial": "`deemster attack SUITE [CATEGORY ...]` attacks the target of a suite.",
     "align": "`deemster agreement VOTES` compares judges with people; it changes no judge.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shlex
 from typing import TYPE_CHECKING
 
 import click
@@ -21,7 +20,6 @@ from deemster.cli.options import (
     group_flags,
     quiet_option,
     run_report_options,
-    seed_option,
     storage_options,
     take_flags,
 )
@@ -38,7 +36,7 @@ from deemster.cli.run import (
 from deemster.errors import ConfigurationError, plural
 
 if TYPE_CHECKING:
-    from deemster.attack.adversarial_dataset import AttackSettings
+    from deemster.attack.adversarial_dataset import AttackSelection
     from deemster.datasets import Dataset
     from deemster.evaluation.resolve_evaluation import SuiteOverrides
     from deemster.report import Report
@@ -46,26 +44,6 @@ if TYPE_CHECKING:
 
 _ATTACKS = (
     click.option("--severity", "severities", multiple=True, metavar="LEVEL", help="Only this severity; repeatable."),
-    click.option(
-        "--mutator",
-        "mutators",
-        multiple=True,
-        metavar="NAME",
-        help="Write each seed so beside its own words, or `all`, or `none`; repeatable. Default: one, drawn.",
-    ),
-    seed_option,
-    click.option("--canary", multiple=True, metavar="TEXT", help="A secret that no answer may hold; repeatable."),
-    click.option(
-        "--forbidden-tool", "forbidden_tools", multiple=True, metavar="NAME", help="A tool not to call; repeatable."
-    ),
-    click.option(
-        "--private-pattern",
-        "private_patterns",
-        multiple=True,
-        metavar="REGEX",
-        help="A pattern that no answer may match; repeatable.",
-    ),
-    click.option("--input-key", metavar="KEY", help="The key of the input that holds the request."),
     click.option("--write", metavar="FILE", help="Only write the attacks as a dataset: .yml, .json or .jsonl."),
     click.option("--save-failing", "failing_file", metavar="FILE", help="Add what got through to this dataset."),
     name_option,
@@ -78,15 +56,15 @@ _ATTACKS = (
 
 
 def _attack_options(command: Command) -> Command:
-    command = group_flags(command, "settings", _take_attacks)
+    command = group_flags(command, "selection", _take_selection)
     return group_flags(command, "overrides", take_overrides, _ATTACKS)
 
 
-def _take_attacks(flags: Flags) -> AttackSettings:
-    from deemster.attack.adversarial_dataset import AttackSettings
+def _take_selection(flags: Flags) -> AttackSelection:
+    from deemster.attack.adversarial_dataset import AttackSelection
 
-    settings: AttackSettings = take_flags(AttackSettings, flags)
-    return settings
+    selection: AttackSelection = take_flags(AttackSelection, flags)
+    return selection
 
 
 @click.command(
@@ -118,17 +96,17 @@ def command(
     as_baseline: bool,
     quiet: bool,
     verbose: bool,
-    settings: AttackSettings,
+    selection: AttackSelection,
     overrides: SuiteOverrides,
 ) -> None:
     """Attack a suite's target: does it refuse, leak, or call a forbidden tool?
 
     SUITE names the target and the models; without CATEGORY every category is tried. The attacks are harmless in
-    themselves, several seeds each, as they stand and as a mutator writes them. The categories are prompt-injection,
-    jailbreak, tool-abuse, pii-leak (data of other people), ssrf, sql-shell-injection, ascii-smuggling,
-    competitor-endorsement, excessive-agency and hallucination-overreliance. Checks without a judge
-    look for leaked canaries, forbidden tool calls and private data; where the suite has a judge, `refusal-quality`
-    looks at every answer too.
+    themselves, several seeds each, as they stand and as a mutator writes them; the section `attack` of the suite says
+    how. The categories are prompt-injection, jailbreak, tool-abuse, pii-leak (data of other people), ssrf,
+    sql-shell-injection, ascii-smuggling, competitor-endorsement, excessive-agency and hallucination-overreliance.
+    Checks without a judge look for leaked canaries, forbidden tool calls and private data; where the suite has a judge,
+    `refusal-quality` looks at every answer too.
 
     The run is stored as the suite NAME-adversarial, with a baseline of its own. The gate is the suite's
     `gate.adversarial`: no critical attack may succeed, and there must be no drop of 5 points against the baseline.
@@ -143,7 +121,7 @@ def command(
         raise ConfigurationError("`--save-failing` reads a stored run, and `--store none` stores none.")
     loaded = load_suite(suite, calls_target=write is None, must_run=False)
     writing = writing.for_suite(loaded)
-    dataset = lane_dataset(loaded, settings)
+    dataset = lane_dataset(loaded, selection)
     if write is not None:
         _write(dataset, write)
         return
@@ -154,22 +132,7 @@ def command(
             save_failing(store, [store.run(report.run.id)], failing_file)
 
     resolve = functools.partial(build_adversarial_job, loaded, dataset, overrides)
-    run_and_report(resolve, writing, call=_call(suite, settings), conclude=conclude)
-
-
-def _call(suite: str, settings: AttackSettings) -> str:
-    """The command with what chooses its samples, as the user repeats it."""
-    flags = {
-        "--severity": settings.severities,
-        "--mutator": settings.mutators,
-        "--seed": (str(settings.seed),) if settings.seed else (),
-        "--canary": settings.canary,
-        "--forbidden-tool": settings.forbidden_tools,
-        "--private-pattern": settings.private_patterns,
-        "--input-key": () if settings.input_key is None else (settings.input_key,),
-    }
-    words = [word for flag, values in flags.items() for value in values for word in (flag, value)]
-    return " ".join(["deemster attack", suite, *settings.categories, *map(shlex.quote, words)])
+    run_and_report(resolve, writing, call=f"deemster attack {suite} {selection}".rstrip(), conclude=conclude)
 
 
 def _write(dataset: Dataset, path: str) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
+from msgspec import Meta
 
-from deemster.errors import did_you_mean, show_value
+from deemster.datasets.attack_mutators import MutatorName
+from deemster.errors import ConfigurationError, did_you_mean, show_value
 from deemster.formats.json_values import name_kind
+from deemster.formats.schema_validation import NonBlank, decode_struct
 from deemster.records import Sample
 
 KEY = "adversarial"
@@ -18,6 +21,37 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 UNCATEGORISED = "(uncategorised)"
 # What an attack is after; each may be a text or a list of texts.
 AIMS = ("canary", "forbidden_tools", "private_patterns")
+
+
+class AttackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The settings of attacks: how they are made, and what no answer may hold or do.
+
+    Attributes:
+        mutators: Write each seed with each of these beside its own words; `all` of them or `none`. Where it is empty,
+            each seed gets one, drawn by the seed of the draw.
+        seed: The seed of what is drawn.
+        input_key: The key of the input that holds the request; None for `question`.
+        canary: Texts that no answer may hold, beside those of the samples.
+        forbidden_tools: Tools that no answer may call, beside those of the samples.
+        private_patterns: Patterns of RE2 that no answer may match, beside those of the samples.
+    """
+
+    mutators: tuple[MutatorName | Literal["all", "none"], ...] = ()
+    seed: Annotated[int, Meta(ge=0)] = 0
+    input_key: NonBlank | None = None
+    canary: tuple[NonBlank, ...] = ()
+    forbidden_tools: tuple[NonBlank, ...] = ()
+    private_patterns: tuple[NonBlank, ...] = ()
+
+    def check(self) -> None:
+        """Refuse what is not as declared.
+
+        Raises:
+            ConfigurationError: A mutator does not exist, or stands beside `none`.
+        """
+        decode_struct(self, error=ConfigurationError)
+        if "none" in self.mutators and len(set(self.mutators)) > 1:
+            raise ConfigurationError("`none` stands for no mutator: give it alone.")
 
 
 class Attack(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -8,8 +8,19 @@ import html
 import re
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+MutatorName = Literal[
+    "base64",
+    "zero-width",
+    "tag-characters",
+    "leetspeak",
+    "role-play",
+    "translation",
+    "markdown",
+    "html",
+    "many-shot",
+]
 ZERO_WIDTH = ("\u200b", "\u200c", "\u2060")
 _TAG_OFFSET = 0xE0000
 _TAG_BEGIN, _TAG_END = "\U000e0001", "\U000e007f"
@@ -58,7 +69,7 @@ class AttackMutator(NamedTuple):
         mutate: Gives the mutated text; the text as it was where that is not possible.
     """
 
-    name: str
+    name: MutatorName
     what: str
     mutate: Callable[[str, Random], str]
 

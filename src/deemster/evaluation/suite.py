@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from deemster.datasets.attack_facts import AttackSettings
 from deemster.engine.kept_prompts import WhichPrompts
 from deemster.errors import ConfigurationError, Issue, list_names, nearest
 from deemster.formats import NO_DOCUMENT, Document, NoDocument, read_document
@@ -80,6 +81,7 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     group: NonBlank | UnsetType = UNSET
     models: dict[str, ModelEntry] | UnsetType = UNSET
     calibration: NonBlank | UnsetType = UNSET
+    attack: AttackSettings = AttackSettings()
 
 
 # What no suite says any longer, and what to do instead.
@@ -117,6 +119,7 @@ class Suite(NamedTuple):
         junit: What fails in JUnit: `gate` for the gate's checks alone, `samples` for samples too.
         keep_prompts: Whose prompts are stored: of marks that `failed`, of `all`, or of `none`.
         durable: Whether every sample is committed by itself.
+        attack: How attacks on its target are made.
         on: The address of the Ray cluster whose workers run it, or `local-cluster`; None for this process.
     """
 
@@ -142,6 +145,7 @@ class Suite(NamedTuple):
     junit: str = "gate"
     keep_prompts: WhichPrompts = "failed"
     durable: bool = False
+    attack: AttackSettings = AttackSettings()
     on: str | None = None
 
     @property
@@ -223,6 +227,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         junit=root.get("junit", "gate"),
         keep_prompts=root.get("keep_prompts", "failed"),
         durable=root.get("durable", False),
+        attack=msgspec.convert(root.get("attack", {}), AttackSettings),
         on=root.get("on"),
     )
 

@@ -20,7 +20,7 @@ from deemster.view.opened_run import OpenedRun
 from deemster.view.run_cache import RunCache
 from deemster.view.sample_pages import add_prompts, execution_facts, sample_at, sample_facts, sample_rows
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours
-from deemster.view.sample_shapes import SampleLine
+from deemster.view.sample_shapes import ListedSample
 from deemster.view.score_plot import draw_points
 
 _KEPT = 2
@@ -259,7 +259,7 @@ def change_rows(comparison: OpenedComparison, places: NDArray[np.int64]) -> list
         StoreError: The store fails.
     """
     sides = comparison.sides(places)
-    rows: list[list[SampleLine | None]] = []
+    rows: list[list[ListedSample | None]] = []
     for at, run in enumerate(comparison.runs):
         wanted = [side[at] for side in sides]
         positions = np.array([position for position in wanted if position is not None], dtype=np.int64)
@@ -274,7 +274,7 @@ def _change_row(
     place: int,
     row_hash: str,
     positions: Sequence[int | None],
-    lines: Sequence[SampleLine | None],
+    lines: Sequence[ListedSample | None],
 ) -> dict[str, Any]:
     newest = next(line for line in (lines[1], lines[0], *lines[2:]) if line is not None)
     return {
@@ -293,7 +293,7 @@ def _change_row(
     }
 
 
-def _score(line: SampleLine | None, metric: str) -> float | None:
+def _score(line: ListedSample | None, metric: str) -> float | None:
     cell = None if line is None else line.scores.get(metric)
     return None if cell is None else cell.score
 

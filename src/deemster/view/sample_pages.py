@@ -23,7 +23,7 @@ from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.sample_summary import summarize_samples
 from deemster.view.opened_run import OpenedRun, first_output, mean_latencies, mean_lengths
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours
-from deemster.view.sample_shapes import ExecutionAnswer, FailureAnswer, MetricCell, Preview, SampleAnswer, SampleLine
+from deemster.view.sample_shapes import ExecutionAnswer, FailureAnswer, ListedSample, MetricCell, Preview, SampleAnswer
 
 # So many characters of a text are shown in a table.
 _PREVIEW = 240
@@ -53,7 +53,7 @@ def sample_page(
 
 def sample_rows(
     run: OpenedRun, positions: NDArray[np.integer[Any]], *, metadata: Collection[str] = ()
-) -> list[SampleLine]:
+) -> list[ListedSample]:
     """Some samples as lines of the table.
 
     Args:
@@ -73,7 +73,7 @@ def sample_rows(
     lines = []
     for row, (sample, executions) in enumerate(stored):
         entry = entries[row]
-        line = SampleLine(
+        line = ListedSample(
             position=sample.position,
             id=sample.id,
             tags=sample.tags,

@@ -37,7 +37,7 @@ class Preview(msgspec.Struct, frozen=True):
     output: str | None
 
 
-class SampleLine(msgspec.Struct, frozen=True, kw_only=True):
+class ListedSample(msgspec.Struct, frozen=True, kw_only=True):
     """A sample as a line of the table; a metric that does not apply has no cell."""
 
     position: int

@@ -26,7 +26,7 @@ from deemster.view.run_cache import RunCache
 from deemster.view.run_pages import run_entry, run_page, trend_list
 from deemster.view.sample_pages import sample_answers, sample_rows
 from deemster.view.sample_query import text_words
-from deemster.view.sample_shapes import ExecutionAnswer, FailureAnswer, Preview, SampleAnswer, SampleLine
+from deemster.view.sample_shapes import ExecutionAnswer, FailureAnswer, ListedSample, Preview, SampleAnswer
 from deemster.view.score_plot import score_points
 from deemster.view.viewer_api import encode_answer, static_file
 
@@ -235,7 +235,7 @@ def _exported_grading(item: Any, *, without_text: bool) -> dict[str, Any]:
     return plain
 
 
-def _add_columns(columns: dict[str, Any], run: OpenedRun, rows: Sequence[SampleLine]) -> None:
+def _add_columns(columns: dict[str, Any], run: OpenedRun, rows: Sequence[ListedSample]) -> None:
     """Add lines of the table to columns."""
     for row in rows:
         for name in ("id", "tags", "metadata", "repetitions", "passed", "unstable", "latency_ms", "output_chars"):
