@@ -28,6 +28,7 @@ OFFLINE = Path(__file__).parent / "offline"
 LONGEST = (Path(__file__).parent, Path(__file__).parent / "faults", Path(__file__).parent / "fuzz")
 REACHED = "DEEMSTER_TESTS_REACHED"
 MEMORY = Path("/dev/shm")
+MADE_FOLDER = pytest.StashKey[Path]()
 # Then a test that is not run is a failure.
 RUNS_ALL = "DEEMSTER_ALL_TESTS"
 
@@ -50,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
         # The tests make thousands of small databases: in memory, where it has room.
         if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
             os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="deemster-tests-", dir=MEMORY)
+            config.stash[MADE_FOLDER] = Path(tempfile.tempdir)
         # Some hundred processes load the package; without bytecode each of them would compile it again.
         compileall.compile_dir(PACKAGE, quiet=1)
     # The test files too, while they are collected. Not what a test writes: a module that is changed within the same
@@ -99,9 +101,12 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Give the memory back that the folders of the tests take; they are kept where a test failed."""
-    folder = Path(tempfile.gettempdir())
-    if not exitstatus and folder.parent == MEMORY and not hasattr(session.config, "workerinput"):
+    """Give the memory back that the folders of the tests take; they are kept where a test failed.
+
+    Tests that run tests in a process of their own leave the folder to the one that made it.
+    """
+    folder = session.config.stash.get(MADE_FOLDER, None)
+    if not exitstatus and folder is not None:
         shutil.rmtree(folder, ignore_errors=True)
 
 

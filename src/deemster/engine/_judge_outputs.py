@@ -18,7 +18,7 @@ from deemster.records import Execution, Mark, Output, Reply, Request, Sample
 
 LIVE = 1024
 FLUSH_S = 0.02
-# By the place of a metric: the task that marks a batch, and which of its marks belongs to the output.
+# By the column of a metric: the task that marks a batch, and which of its marks belongs to the output.
 Shared: TypeAlias = Mapping[int, tuple["asyncio.Task[list[Mark]]", int]]
 
 
@@ -48,13 +48,13 @@ class JudgePool:
     ) -> None:
         self._prompts = prompts
         self.plan, self.hand_on, self.stop, self.threads = plan, hand_on, stop, threads
-        self.scorers = {place: metric for place, metric in enumerate(plan.metrics) if hasattr(metric, "script")}
+        self.scorers = {column: metric for column, metric in enumerate(plan.metrics) if hasattr(metric, "script")}
         self.batched = {
-            place: scorer
-            for place, scorer in self.scorers.items()
+            column: scorer
+            for column, scorer in self.scorers.items()
             if hasattr(scorer, "script_many") and (may_batch is None or may_batch(scorer))
         }
-        self.plain = [metric for place, metric in enumerate(plan.metrics) if place not in self.scorers]
+        self.plain = [metric for column, metric in enumerate(plan.metrics) if column not in self.scorers]
         self.pass_marks = [plan.thresholds.get(metric.name) for metric in plan.metrics]
         self.finished: list[Execution] = []
         self.arrived = asyncio.Event()
@@ -86,76 +86,82 @@ class JudgePool:
         await asyncio.wait([marking])
         if marking.cancelled():
             return
-        rows = marking.result()
+
+        marks_of_rows = marking.result()
         shared = self._start_batch_scripts(batch, pool)
-        for number, (work, answer, row) in enumerate(zip(batch.works, batch.answers, rows, strict=True)):
-            # The place stays taken until the execution is handed on, so that a slow sink slows the run down.
+        for row, (work, answer, plain) in enumerate(zip(batch.works, batch.answers, marks_of_rows, strict=True)):
+            # What is reserved stays taken until the execution is handed on, so that a slow sink slows the run down.
             await pool.reserve()
             if self.stop.requested:
                 pool.release()
                 return
             if isinstance(answer, Output):
-                pool.start(self._finish(work, answer, row, shared.get(number, {})), reserved=True)
+                pool.start(self._finish(work, answer, plain, shared.get(row, {})), reserved=True)
             else:
                 failed = failed_marks(answer, len(self.plan.metrics))
-                self._add_finished(work, answer, row, {place: failed[place] for place in self.scorers})
+                self._add_finished(work, answer, plain, {column: failed[column] for column in self.scorers})
 
     def _start_batch_scripts(self, batch: AnsweredBatch, pool: WorkerPool) -> Mapping[int, Shared]:
         """Start the scripts that mark a whole batch, one for each scorer and repetition; their tasks, by work item."""
-        found: dict[int, dict[int, tuple[asyncio.Task[list[Mark]], int]]] = {}
-        for place, scorer in self.batched.items():
-            numbers: dict[int, list[int]] = {}
-            for number, (work, answer) in enumerate(zip(batch.works, batch.answers, strict=True)):
-                if isinstance(answer, Output) and is_missing(work, place):
-                    numbers.setdefault(work.repetition, []).append(number)
-            for repetition, those in numbers.items():
-                samples: list[Sample] = [batch.works[number].sample for number in those]
-                outputs: list[Any] = [batch.answers[number] for number in those]
+        shared: dict[int, dict[int, tuple[asyncio.Task[list[Mark]], int]]] = {}
+        for column, scorer in self.batched.items():
+            rows_by_repetition: dict[int, list[int]] = {}
+            for row, (work, answer) in enumerate(zip(batch.works, batch.answers, strict=True)):
+                if isinstance(answer, Output) and is_missing(work, column):
+                    rows_by_repetition.setdefault(work.repetition, []).append(row)
+
+            for repetition, rows in rows_by_repetition.items():
+                samples: list[Sample] = [batch.works[row].sample for row in rows]
+                outputs: list[Any] = [batch.answers[row] for row in rows]
                 task = pool.start(play_batch_script(scorer, samples, outputs, ask=self.asks[repetition]))
-                for turn, number in enumerate(those):
-                    found.setdefault(number, {})[place] = (task, turn)
-        return found
+                for index, row in enumerate(rows):
+                    shared.setdefault(row, {})[column] = (task, index)
+        return shared
 
-    async def _finish(self, work: WorkItem, output: Output, row: tuple[Mark, ...], shared: Shared) -> None:
+    async def _finish(self, work: WorkItem, output: Output, plain: tuple[Mark, ...], shared: Shared) -> None:
         """Wait for the marks of one execution, each from a script of its own or from one for the whole batch."""
-        alone = [place for place in self.scorers if place not in shared and is_missing(work, place)]
-        found: dict[int, Mark] = {}
+        alone = [column for column in self.scorers if column not in shared and is_missing(work, column)]
+        judged: dict[int, Mark] = {}
         if len(alone) == 1:
-            found[alone[0]] = await self._play(alone[0], work, output)
+            judged[alone[0]] = await self._play(alone[0], work, output)
         elif alone:
-            scripts = (self._play(place, work, output) for place in alone)
-            found.update(zip(alone, await asyncio.gather(*scripts), strict=True))
-        for place, (task, turn) in shared.items():
-            found[place] = (await asyncio.shield(task))[turn]
-        self._add_finished(work, output, row, found)
+            scripts = (self._play(column, work, output) for column in alone)
+            judged.update(zip(alone, await asyncio.gather(*scripts), strict=True))
+        for column, (task, index) in shared.items():
+            judged[column] = (await asyncio.shield(task))[index]
+        self._add_finished(work, output, plain, judged)
 
-    async def _play(self, place: int, work: WorkItem, output: Output) -> Mark:
+    async def _play(self, column: int, work: WorkItem, output: Output) -> Mark:
         """The mark of one metric, from a script of its own."""
         ask = self.asks[work.repetition]
         if work.earlier is not None:
-            ask = ask_anew(ask, work.earlier[place])
+            ask = ask_anew(ask, work.earlier[column])
         if self._prompts is None:
-            return await play_script(self.scorers[place], work.sample, output, ask=ask)
+            return await play_script(self.scorers[column], work.sample, output, ask=ask)
         heard: list[tuple[Request, Reply]] = []
         listening = self._prompts.listen(ask, heard)
-        mark = await play_script(self.scorers[place], work.sample, output, ask=listening)
-        key = (work.position, work.repetition, place)
-        shown = with_threshold(mark, self.pass_marks[place])
+        mark = await play_script(self.scorers[column], work.sample, output, ask=listening)
+        key = (work.position, work.repetition, column)
+        shown = with_threshold(mark, self.pass_marks[column])
         self._prompts.keep(key, shown, heard, replaces=work.earlier is not None)
         return mark
 
-    def _add_finished(self, work: WorkItem, answer: Answer, row: tuple[Mark, ...], found: Mapping[int, Mark]) -> None:
-        plain = iter(row)
+    def _add_finished(
+        self, work: WorkItem, answer: Answer, plain: tuple[Mark, ...], judged: Mapping[int, Mark]
+    ) -> None:
+        """Join the marks of metrics that ask no model and those of judges, in the order of the plan's metrics."""
+        plain_marks = iter(plain)
         known: Any = work.marks
-        marks = tuple(
-            next(plain)
-            if place not in self.scorers
-            else with_threshold(found[place], self.pass_marks[place])
-            if is_missing(work, place)
-            else known[place]
-            for place in range(len(self.plan.metrics))
-        )
-        self.finished.append(finish_work(work, answer, marks))
+        marks: list[Mark] = []
+        for column in range(len(self.plan.metrics)):
+            if column not in self.scorers:
+                marks.append(next(plain_marks))
+            elif is_missing(work, column):
+                marks.append(with_threshold(judged[column], self.pass_marks[column]))
+            else:
+                marks.append(known[column])
+
+        self.finished.append(finish_work(work, answer, tuple(marks)))
         self.arrived.set()
 
     async def _flush_regularly(self, pool: WorkerPool) -> None:
