@@ -116,6 +116,6 @@ def test_commands_of_the_readme_reach_no_network(tmp_path, monkeypatch):
     )
     assert done.exit_code == 0, done.output
     assert "0 calls, 61 answered from a cache or recording" in done.stdout
-    done = CliRunner().invoke(app, ["agreement", "votes.json", "--per-judge", "--seed", "7"])
+    done = CliRunner().invoke(app, ["agreement", "votes.json", "--per-judge", "--set", "seed=7"])
     assert done.exit_code == 0, done.output
     assert "facts (0.0000)" in done.stdout

@@ -90,13 +90,16 @@ def test_json_leaves_standard_output_parseable_and_warnings_go_to_standard_error
     ]
 
 
-@pytest.mark.parametrize("flags", [(), *(("--bootstrap", method) for method in ("smoothed", "bca", "percentile"))])
+METHODS = ("smoothed", "bca", "percentile")
+
+
+@pytest.mark.parametrize("flags", [(), *(("--set", f"bootstrap={method}") for method in METHODS)])
 @pytest.mark.parametrize("place", ["before", "after"])
-def test_bootstrap_flag_names_the_method_and_is_smoothed_without(folder, flags, place):
-    words = [*flags, "--n-bootstrap", "20", "--seed", "7"]
+def test_bootstrap_setting_names_the_method_and_is_smoothed_without(folder, flags, place):
+    words = [*flags, "--set", "n_bootstrap=20", "--set", "seed=7"]
     words = [*words, "votes.json"] if place == "before" else ["votes.json", *words]
     value = json.loads(aligned(*words, "--to", "-").stdout)
-    assert value["bootstrap"]["method"] == (flags[1] if flags else "smoothed")
+    assert value["bootstrap"]["method"] == (flags[1].partition("=")[2] if flags else "smoothed")
     assert (value["bootstrap"]["n_bootstrap"], value["bootstrap"]["seed"]) == (20, 7)
     assert value["intervals"]["mean_kappa"]["n_bootstrap"] <= 20
 
@@ -108,26 +111,20 @@ def test_intervals_are_computed_without_being_asked_for(folder):
     assert "without an interval" not in aligned("votes.json").stdout
 
 
-def test_bootstrap_flag_without_method_is_error_that_lists_the_methods(folder):
-    result = called("agreement", "--bootstrap", "votes.json")
-    assert result.exit_code == 2
-    assert "'votes.json' is not one of 'smoothed', 'percentile', 'bca'." in result.stderr
-
-
 def test_same_seed_gives_the_same_bytes(folder):
-    words = ("votes.json", "--seed", "3", "--per-judge", "--per-slice", "--to", "a.md", "--to")
+    words = ("votes.json", "--set", "seed=3", "--per-judge", "--per-slice", "--to", "a.md", "--to")
     aligned(*words, "first.json")
     first = (folder / "a.md").read_bytes()
     aligned(*words, "second.json")
     assert (folder / "first.json").read_bytes() == (folder / "second.json").read_bytes()
     assert (folder / "a.md").read_bytes() == first
     assert first.startswith(b"# Judge agreement\n")
-    aligned(*words, "third.json", "--seed", "4")
+    aligned(*words, "third.json", "--set", "seed=4")
     assert (folder / "first.json").read_bytes() != (folder / "third.json").read_bytes()
 
 
 def test_without_a_seed_the_same_votes_give_the_same_bytes(folder):
-    assert aligned("votes.json", "--to", "-").stdout == aligned("votes.json", "--to", "-", "--seed", "0").stdout
+    assert aligned("votes.json", "--to", "-").stdout == aligned("votes.json", "--to", "-", "--set", "seed=0").stdout
 
 
 def test_html_has_the_answer_first_and_every_pair_of_judges(folder):
@@ -148,8 +145,8 @@ def test_labels_may_come_from_a_rubric_dataset(folder):
 
 
 def test_modes_cluster_and_slices_reach_the_result(folder):
-    flags = ("--cannot-assess", "as_unmet", "--na-mode", "as_unmet", "--cluster", "author", "--per-slice")
-    value = json.loads(aligned("votes.json", *flags, "--n-bootstrap", "10", "--to", "-").stdout)
+    flags = ("--set", "cannot_assess=as_unmet", "--set", "na_mode=as_unmet", "--cluster", "author", "--per-slice")
+    value = json.loads(aligned("votes.json", *flags, "--set", "n_bootstrap=10", "--to", "-").stdout)
     assert (value["cannot_assess_mode"], value["na_mode"]) == ("as_unmet", "as_unmet")
     assert [part["tag"] for part in value["slices"]] == ["even", "odd"]
     assert "author" in value["bootstrap"]["unit"] or "cluster" in value["bootstrap"]["unit"]
@@ -187,7 +184,7 @@ def test_chosen_judges_are_the_panel(folder):
     recorded["items"][0] |= {"final": ["UNMET", "UNMET", "poor"], "score": 0.5}
     for name, value in (("alone.json", alone), ("votes.json", recorded)):
         (folder / name).write_text(json.dumps(value), encoding="utf-8")
-    flags = ("--per-judge", "--n-bootstrap", "20", "--seed", "1", "--to", "-")
+    flags = ("--per-judge", "--set", "n_bootstrap=20", "--set", "seed=1", "--to", "-")
     chosen = json.loads(aligned("votes.json", "--judge", "b", *flags).stdout)
     assert chosen["warnings"].pop(0) == (
         "recorded-dropped: what was recorded on 1 item is the whole panel's; it is derived from the votes of the "
@@ -260,12 +257,15 @@ def test_written_result_is_read_back(folder):
         (("bare.json",), "ground truth"),
         (("none.json",), "There is no such file."),
         (("votes.json", "--dataset", "none.json"), "There is no such file."),
-        (("votes.json", "--bootstrap=bootstrap"), "'bootstrap' is not one of 'smoothed', 'percentile', 'bca'."),
-        (("votes.json", "--confidence", "2"), "Invalid value for '--confidence': 2.0 is not in the range 0<x<1."),
-        (("votes.json", "--confidence", "nan"), "Invalid value for '--confidence': nan is no number"),
         (
-            ("votes.json", "--na-mode", "as_category"),
-            "error: `--na-mode as_category` does not fit the ordinal criterion `depth`",
+            ("votes.json", "--set", "bootstrap=bootstrap"),
+            "bootstrap must be one of `bca`, `percentile`, `smoothed`, not `bootstrap`.",
+        ),
+        (("votes.json", "--set", "confidence=2"), "confidence must be a number above 0 and below 1, not 2."),
+        (("votes.json", "--set", "confidence=nan"), "confidence must be a number"),
+        (
+            ("votes.json", "--set", "na_mode=as_category"),
+            "error: `na_mode='as_category'` does not fit the ordinal criterion `depth`",
         ),
         (
             ("votes.json", "--cluster", "writer"),
@@ -287,9 +287,10 @@ def test_written_result_is_read_back(folder):
             "./votes.json: The result would overwrite the file that it is made from.",
         ),
         (("votes.json", "--to", "-", "--to", "md:-"), "Only one report can go to standard output."),
-        (("votes.json", "--bootstrap"), "Option '--bootstrap' requires an argument."),
-        (("votes.json", "--seed", "-4"), "-4 is not in the range x>=0."),
-        (("votes.json", "--n-bootstrap", "0"), "0 is not in the range x>=1."),
+        (("votes.json", "--set", "epsilom=0.1"), "`epsilom` is no key of the settings of an agreement. Did you mean"),
+        (("votes.json", "--set", "group=7"), "group must be text, not a number."),
+        (("votes.json", "--set", "seed=-4"), "seed must be a whole number of at least 0, not -4."),
+        (("votes.json", "--set", "n_bootstrap=0"), "n_bootstrap must be a whole number of at least 1, not 0."),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(folder, argv, part):
@@ -379,11 +380,11 @@ def test_validate_accepts_alignment_result(folder):
 
 def test_position_bias_of_swapped_pairs_is_shown(folder):
     (folder / "pairs.json").write_text(json.dumps(votes()))
-    done = called("agreement", "pairs.json", "--pair", "author")
+    done = called("agreement", "pairs.json", "--set", "pair=author")
     assert done.exit_code == 0
     assert "Does the place decide?" in done.output
     assert "Does the place decide?" not in called("agreement", "pairs.json").output
-    refused = called("agreement", "pairs.json", "--pair", "autor")
+    refused = called("agreement", "pairs.json", "--set", "pair=autor")
     assert refused.exit_code == 2
     assert "Did you mean `author`?" in refused.output
 
@@ -397,7 +398,7 @@ def test_alternative_annotator_test_is_in_report_and_json(folder):
         for row in rows
     ]
     (folder / "many.json").write_text(json.dumps(value))
-    done = called("agreement", "many.json", "--epsilon", "0.1", "--full", "--to", "many-result.json")
+    done = called("agreement", "many.json", "--set", "epsilon=0.1", "--full", "--to", "many-result.json")
     assert done.exit_code == 0
     assert "May the judge replace a person?" in done.output
     tests = json.loads((folder / "many-result.json").read_text())["human"]["annotator_tests"]

@@ -12,7 +12,7 @@ from deemster.datasets import Votes
 from tests.cli.workspace import called
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "judge_validation"
-FLAGS = ("--seed", "7", "--n-bootstrap", "50")
+FLAGS = ("--set", "seed=7", "--set", "n_bootstrap=50")
 SHEETS = ("--labels", "labels.csv", "--verdicts", "verdicts.csv")
 
 

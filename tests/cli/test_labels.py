@@ -67,7 +67,7 @@ def test_filled_sheet_is_compared_with_the_marks_of_the_run():
         writer.writeheader()
         writer.writerows(found)
     assert called("show", "latest", "--store", "runs.db", "--to", "marks.csv").exit_code == 0
-    done = called("agreement", "--labels", "labels.csv", "--verdicts", "marks.csv", "--n-bootstrap", "50")
+    done = called("agreement", "--labels", "labels.csv", "--verdicts", "marks.csv", "--set", "n_bootstrap=50")
     assert done.exit_code == 0, done.stderr
     assert "no --rubric: by their values `exact-match` is binary." in done.stderr
     assert "12 pairs of truth and verdict: 12 items, 1 criterion" in " ".join(done.stdout.split())
@@ -106,13 +106,13 @@ def labelled():
 
 
 def test_labels_of_the_viewer_are_compared_with_the_run(labelled):
-    done = called("agreement", "latest", "--store", "runs.db", "--n-bootstrap", "50", "--to", "by-run.json")
+    done = called("agreement", "latest", "--store", "runs.db", "--set", "n_bootstrap=50", "--to", "by-run.json")
     assert done.exit_code == 0, done.stderr
     found = json.loads(Path("by-run.json").read_text(encoding="utf-8"))
     assert (found["n_items"], round(found["criterion_accuracy"], 6)) == (12, round(11 / 12, 6))
     assert called("labels", "export", "latest", "--store", "runs.db", "--to", "labels.csv").exit_code == 0
     assert called("show", "latest", "--store", "runs.db", "--to", "marks.csv").exit_code == 0
-    argv = ("--labels", "labels.csv", "--verdicts", "marks.csv", "--n-bootstrap", "50", "--to", "by-file.json")
+    argv = ("--labels", "labels.csv", "--verdicts", "marks.csv", "--set", "n_bootstrap=50", "--to", "by-file.json")
     assert called("agreement", *argv).exit_code == 0
     other = json.loads(Path("by-file.json").read_text(encoding="utf-8"))
     assert [found[name] for name in ("criterion_accuracy", "micro_kappa", "n_items")] == [

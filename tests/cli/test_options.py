@@ -6,6 +6,7 @@ import click
 import pytest
 
 import deemster as dm
+from deemster.agreement.agreement_settings import AgreementSettings
 from deemster.cli import grade, monitor, options
 from deemster.cli.main import COMMANDS, app
 from deemster.monitoring import pass_rate_over_time
@@ -51,9 +52,13 @@ def test_flag_has_the_name_and_the_default_of_its_argument(command, function):
     arguments = inspect.signature(function).parameters
     flags = {option.name: option for option in app.get_command(None, command).params}
     both = set(arguments) & set(flags)
-    named = {"agreement": {"confidence", "seed", "n_bootstrap", "per_slice", "na_mode", "per_judge", "cluster"}}
+    named = {"agreement": {"per_slice", "per_judge", "cluster"}}
     assert both >= named.get(command, {"repetitions"} if command == "run" else {"baseline", "alpha", "every"})
     for name in both - {"cache", "store"}:
         default = flags[name].default
         if isinstance(default, (int, float, str)) and flags[name].show_default:
             assert default == arguments[name].default, name
+
+
+def test_settings_of_agreement_are_arguments_of_compute_metrics():
+    assert set(AgreementSettings.__struct_fields__) < set(inspect.signature(dm.compute_metrics).parameters)

@@ -801,7 +801,7 @@ def _correlations(criteria: Sequence[NumericCriterionMetrics]) -> TextSection:
             rows.append((DataText(part.name), name, f"{n:,}", *shown, ends))
     head = ("criterion", "level", "n", "Pearson", "Spearman", "Kendall", "interval of Spearman")
     lines: list[TextLine] = [
-        ("Dataset: all pairs. Sample: the mean inside the groups of `--group`. System: the means of `--system`.",)
+        ("Dataset: all pairs. Sample: the mean inside the groups of `group`. System: the means of `system`.",)
     ]
     return TextSection(("Correlations of numbers",), lines, TextTable(head, rows), key="correlations")
 

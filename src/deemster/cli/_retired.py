@@ -106,6 +106,13 @@ FLAGS |= {
         "seed": "seed: 7",
     }.items()
 }
+FLAGS |= {
+    f"agreement --{name.replace('_', '-')}": f"Write `--set {name}=...`."
+    for name in (
+        *("bootstrap", "cannot_assess", "confidence", "epsilon", "group"),
+        *("n_bootstrap", "na_mode", "pair", "seed", "system"),
+    )
+}
 COMMANDS = {
     "adversarial": "`deemster attack SUITE [CATEGORY ...]` attacks the target of a suite.",
     "align": "`deemster agreement VOTES` compares judges with people; it changes no judge.",

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -24,12 +24,13 @@ from deemster.cli.options import (
     ReportOptions,
     cache_options,
     columns_option,
-    confidence_option,
     group_flags,
     is_report_file,
     open_run,
     quiet_option,
+    read_settings,
     result_options,
+    set_option,
     store_option,
     take_flags,
     write_result,
@@ -39,7 +40,6 @@ from deemster.errors import ConfigurationError, ExitCode, InputError, Issue, Rep
 if TYPE_CHECKING:
     from deemster.agreement import JudgePair, MetricsResult
     from deemster.agreement.calibration_result import Calibration
-    from deemster.agreement.result_models import AbstentionMode
     from deemster.calibration.calibrate_run import CalibrationBounds, CalibrationSettings
     from deemster.datasets import RubricDataset, Votes
     from deemster.engine.model_access import ModelCalls
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 _SHARE = NumberRange(0, 1)
 # What a file is called that a person may take for one of votes or cases.
 _SUFFIXES = (".json", ".jsonl", ".yml", ".yaml", ".csv", ".tsv", ".xlsx")
-_METHODS = ("smoothed", "percentile", "bca")
-_MODES = click.Choice(["exclude", "as_unmet", "as_category"])
+_OF_PAIRS = ("cannot_assess", "na_mode", "confidence")
+_OF_CALIBRATION = ("confidence", "seed")
 _MORE = "All tables: --full. Every number: --to FILE.json."
 _REQUIRED = {"yes": "yes", "with-care": "with care"}
 
@@ -182,66 +182,49 @@ def _input_options(command: Command) -> Command:
 
 
 class MeasureOptions(NamedTuple):
-    """What is computed, and how: arguments of `compute_metrics` under their own names."""
+    """What is computed, and how: arguments of `compute_metrics`, those of `--set` as ``settings``."""
 
     judges: tuple[str, ...] | None
-    bootstrap: Literal["smoothed", "percentile", "bca"]
-    n_bootstrap: int
-    confidence: float
-    seed: int
     per_judge: bool
-    cannot_assess: AbstentionMode
-    na_mode: AbstentionMode
     cluster: str | None
     per_slice: bool
-    pair: str | None
-    epsilon: float
-    group: str | None
-    system: str | None
+    settings: dict[str, Any]
 
     def compute(self, votes: Votes, labels: RubricDataset | None) -> MetricsResult:
         """The result.
 
         Raises:
-            InputError: The votes, the labels or a flag cannot be used.
+            InputError: The votes, the labels or a setting cannot be used.
         """
         from deemster.agreement import compute_metrics
 
-        try:
-            return compute_metrics(
-                votes,
-                labels,
-                judges=self.judges,
-                bootstrap=self.bootstrap,
-                n_bootstrap=self.n_bootstrap,
-                confidence=self.confidence,
-                seed=self.seed,
-                per_judge=self.per_judge,
-                cannot_assess=self.cannot_assess,
-                na_mode=self.na_mode,
-                cluster=self.cluster,
-                per_slice=self.per_slice,
-                pair=self.pair,
-                epsilon=self.epsilon,
-                group=self.group,
-                system=self.system,
-            )
-        except InputError as error:
-            raise type(error)([issue._replace(message=_name_flag(issue.message)) for issue in error.issues]) from None
+        return compute_metrics(
+            votes,
+            labels,
+            judges=self.judges,
+            per_judge=self.per_judge,
+            cluster=self.cluster,
+            per_slice=self.per_slice,
+            **self.settings,
+        )
 
     def pair_judges(self, votes: Votes, labels: RubricDataset | None) -> tuple[JudgePair, ...]:
         """How often each two judges agree, under the settings of the result."""
         from deemster.agreement import judge_agreement
 
-        return judge_agreement(
-            votes,
-            labels,
-            judges=self.judges,
-            cannot_assess=self.cannot_assess,
-            na_mode=self.na_mode,
-            confidence=self.confidence,
-            cluster=self.cluster,
-        )
+        shared = {name: value for name, value in self.settings.items() if name in _OF_PAIRS}
+        return judge_agreement(votes, labels, judges=self.judges, cluster=self.cluster, **shared)
+
+    def of_calibration(self) -> dict[str, Any]:
+        """The settings, of a calibration.
+
+        Raises:
+            ConfigurationError: One of them is for votes alone.
+        """
+        for name in self.settings:
+            if name not in _OF_CALIBRATION:
+                raise ConfigurationError(f"`--set {name}=` is for votes.")
+        return self.settings
 
 
 def _measure_options(command: Command) -> Command:
@@ -250,6 +233,9 @@ def _measure_options(command: Command) -> Command:
 
 
 def _take_measures(flags: Flags) -> MeasureOptions:
+    from deemster.agreement.agreement_settings import AgreementSettings
+
+    flags["settings"] = read_settings(AgreementSettings, flags.pop("overrides"))
     measures: MeasureOptions = take_flags(MeasureOptions, flags)
     return measures._replace(judges=measures.judges or None)
 
@@ -286,8 +272,8 @@ _INPUTS: Sequence[Decorator] = (
 
 # Flags by what they are for, as `_refuse_flags` names them.
 _FOR_VOTES = (
-    *("dataset", "verdicts", "rubric", "judges", "bootstrap", "n_bootstrap", "per_judge", "cannot_assess"),
-    *("na_mode", "cluster", "per_slice", "pair", "epsilon", "group", "system", "require", "full"),
+    *("dataset", "verdicts", "rubric", "judges", "per_judge"),
+    *("cluster", "per_slice", "require", "full"),
 )
 _FOR_METRICS = ("metrics", "min_agreement", "min_kappa", "max_length_bias", "quiet")
 _FOR_CASES = ("suite", "repetitions", "cache", "offline")
@@ -301,10 +287,7 @@ _FOR_CASES = ("suite", "repetitions", "cache", "offline")
         "Verdicts and labels": ("--dataset", "--labels", "--verdicts", "--rubric", "--columns"),
         "Of a run or of cases": ("--metric", "--min-agreement", "--min-kappa", "--max-length-bias", "--quiet"),
         "Of cases": ("--suite", "--repetitions"),
-        "Of votes": (
-            *("--judge", "--bootstrap", "--n-bootstrap", "--per-judge", "--cannot-assess", "--na-mode", "--cluster"),
-            *("--per-slice", "--pair", "--epsilon", "--group", "--system", "--require", "--full"),
-        ),
+        "Of votes": (*("--judge", "--per-judge", "--cluster", "--per-slice", "--require", "--full"),),
     },
     examples=[
         "deemster agreement --verdicts judge.csv --labels people.csv",
@@ -318,52 +301,13 @@ _FOR_CASES = ("suite", "repetitions", "cache", "offline")
 @click.option(
     "--judge", "judges", metavar="NAME", multiple=True, help="Look at this judge alone; repeat it for several."
 )
-@click.option(
-    "--bootstrap",
-    type=click.Choice(_METHODS),
-    default=_METHODS[0],
-    show_default=True,
-    help="How every number gets its interval.",
-)
-@click.option(
-    "--n-bootstrap",
-    type=click.IntRange(min=1),
-    default=1000,
-    show_default=True,
-    metavar="N",
-    help="How many bootstrap replicates are drawn.",
-)
-@confidence_option()
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="The seed of the draws; the same seed gives the same bytes.",
+@set_option(
+    "seed=7, confidence=0.9; of votes also n_bootstrap=2000, bootstrap=bca, na_mode=as_unmet, "
+    "cannot_assess=as_category, epsilon=0.1, pair=KEY, group=KEY or system=KEY"
 )
 @click.option("--per-judge", is_flag=True, help="Add the numbers of each judge.")
-@click.option(
-    "--cannot-assess", type=_MODES, default="exclude", show_default=True, help="What CANNOT_ASSESS counts as."
-)
-@click.option("--na-mode", type=_MODES, default="exclude", show_default=True, help="What an NA option counts as.")
 @click.option("--cluster", metavar="KEY", help="Draw whole clusters: items with the same value of this metadata key.")
 @click.option("--per-slice", is_flag=True, help="Add the numbers of each tag.")
-@click.option(
-    "--pair",
-    metavar="KEY",
-    help="Show position bias: two items with the same value of this metadata key are one pair in both orders.",
-)
-@click.option(
-    "--epsilon",
-    type=NumberRange(0, 1, max_open=True),
-    default=0.2,
-    show_default=True,
-    metavar="SHARE",
-    help="How much worse than a person the judge may be in the alternative annotator test.",
-)
-@click.option("--group", metavar="KEY", help="Correlate numbers inside each value of this metadata key: sample level.")
-@click.option("--system", metavar="KEY", help="Correlate the mean numbers of each value of this metadata key.")
 @click.option("--require", type=click.Choice(list(_REQUIRED)), help="Exit with 1 where the answer is below this one.")
 @click.option("--full", is_flag=True, help="Show all tables, in place of the short form.")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Look at this metric alone; repeatable.")
@@ -425,7 +369,7 @@ def command(
         from deemster.calibration.calibrate_run import CalibrationSettings
 
         _refuse_flags(context, _FOR_VOTES, "votes")
-        settings = CalibrationSettings(metrics, bounds, measures.confidence, measures.seed)
+        settings = CalibrationSettings(metrics, bounds, **measures.of_calibration())
         if kind == "cases":
             calibration = _judge_cases(inputs, settings, suite, repetitions, limits, quiet=quiet)
         else:
@@ -506,7 +450,7 @@ def _compare_votes(
     reports = _write_votes(reports, loaded, labels)
     result = measures.compute(loaded, labels)
     # The correlations of groups and systems stand in the tables only.
-    full = full or measures.group is not None or measures.system is not None
+    full = full or "group" in measures.settings or "system" in measures.settings
     pairs: tuple[JudgePair, ...] = ()
     if any(destination.format == "html" for destination in reports.destinations) and len(loaded.judges) > 1:
         pairs = measures.pair_judges(loaded, labels)
@@ -569,8 +513,3 @@ def _protect_inputs(written: Sequence[str], inputs: InputOptions) -> None:
     for path in written:
         if Path(path).resolve() in read:
             raise ReportError(Issue("The result would overwrite the file that it is made from.", path))
-
-
-def _name_flag(message: str) -> str:
-    """Put the name of a flag in place of that of an argument."""
-    return message.replace("`na_mode='as_category'`", "`--na-mode as_category`")

@@ -144,6 +144,25 @@ def override_settings(settings: dict[str, Any], overrides: Sequence[str]) -> Non
             section[key] = value
 
 
+def read_settings(shape: Any, overrides: Sequence[str], **settings: Any) -> dict[str, Any]:
+    """What `--set` says, beside other settings.
+
+    Args:
+        shape: The struct that declares them.
+        overrides: What `--set` says; it wins.
+        settings: The others.
+
+    Raises:
+        ConfigurationError: One of them is no setting, or not as declared; all issues are listed.
+    """
+    from deemster.formats.schema_validation import shape_issues
+
+    override_settings(settings, overrides)
+    if issues := shape_issues(settings, shape):
+        raise ConfigurationError(issues)
+    return settings
+
+
 quiet_option = click.option("--quiet", is_flag=True, help="Show no progress and no result on the terminal.")
 dry_run_option = click.option(
     "--dry-run", is_flag=True, help="Count the requests to models and estimate their cost; send none."

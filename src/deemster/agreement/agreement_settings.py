@@ -1,0 +1,26 @@
+"""The settings of an agreement that files and the command line can say."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from deemster.agreement._bootstrap_replicates import Method
+from deemster.agreement.result_models import AbstentionMode
+
+
+class AgreementSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The settings of an agreement: arguments of `compute_metrics`, which has their defaults."""
+
+    bootstrap: Method | UnsetType = UNSET
+    n_bootstrap: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    confidence: Annotated[float, Meta(gt=0, lt=1)] | UnsetType = UNSET
+    seed: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    na_mode: AbstentionMode | UnsetType = UNSET
+    cannot_assess: AbstentionMode | UnsetType = UNSET
+    epsilon: Annotated[float, Meta(ge=0, lt=1)] | UnsetType = UNSET
+    group: str | UnsetType = UNSET
+    system: str | UnsetType = UNSET
+    pair: str | UnsetType = UNSET
