@@ -45,6 +45,7 @@ FEATURES = {
         ),
         (
             "evaluation/preflight_check",
+            "evaluation/suite",
             "gate/gate_decision",
             "monitoring/promote_failures",
             "report/report_document",
@@ -52,7 +53,7 @@ FEATURES = {
             "report/report_settings",
             "results/run_summary",
         ),
-        because="They are noticed before the run, counted after it, shown in its report and ruled by its gate.",
+        because="A suite says how; they are noticed before the run, counted after it, shown and ruled by.",
     ),
     "recording": Feature(("monitoring/recorder", "monitoring/recording_writer"), ()),
     "monitoring": Feature(("monitoring/*", "cli/monitor"), ("cli/attack", "cli/_golden_samples", "cli/export")),
@@ -71,7 +72,7 @@ FEATURES = {
         ("runs/run_labels", "calibration/*", "cli/labels", "view/label_*"),
         ("cli/agreement", "comparison/compare_labels", "view/*"),
     ),
-    "brief": Feature(("comparison/failure_brief",), ("cli/show",)),
+    "brief": Feature(("comparison/failure_brief",), ("cli/show", "cli/options")),
     "run file": Feature(
         (
             "store/run_file*",
@@ -106,7 +107,14 @@ FEATURES = {
     ),
     "viewer": Feature(("view/*", "cli/view"), ()),
     "Parquet": Feature(
-        ("store/parquet_export", "formats/read_parquet", "datasets/_sample_table", "targets/_saved_outputs_table"),
+        (
+            "store/parquet_export",
+            "formats/read_parquet",
+            "datasets/_sample_table",
+            "targets/_saved_outputs_table",
+            "targets/_answers_in_memory",
+            "datasets/listed_rows",
+        ),
         ("cli/export", "datasets/golden_dataset", "evaluation/check_file", "targets/saved_outputs"),
     ),
     "pytest plug-in": Feature(("integrations/pytest_*",), ()),

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
-from deemster.errors import DeemsterError, visible
+from deemster.errors import DeemsterError
 from deemster.evaluation.resolve_evaluation import suite_metrics, suite_models
 from deemster.evaluation.suite import Suite
 from deemster.judges.reply_parser import UnreadableReplyError, parse_json_object
 from deemster.models import CallContext, Gateway, Role
 from deemster.models.clock import Clock
+from deemster.models.failure_advice import advise_on_variable, find_advice, find_status, model_name
 from deemster.models.model_roles import missing_role_message
 from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Reply, Usage, Vectors
 from deemster.records.model_requests import EMBEDDING
@@ -33,9 +32,7 @@ _ASK = Ask(
     logprobs=2,
 )
 _EMBED = Embed(texts=("ready",))
-_STATUS = re.compile(r" answered ([0-9]{3})\b")
 # As the client says it; a server may speak of proxies of its own.
-_PROXY = re.compile(r"^[^ ]+: (?:The proxy answered |No connection to the proxy |The address, or the proxy )")
 # In the order in which a client tries them.
 _FORMS = ("JSON by schema", "JSON, but not by schema", "JSON in plain text")
 
@@ -92,12 +89,12 @@ async def _check_role(
     try:
         role = suite_models(suite._replace(models={name: entry} if name in section else None)).roles[name]
         if is_asked and (role.kind == "embedding") != embeds:
-            return RoleCheck(name, _model_name(entry), issue=missing_role_message(name, section, embeds=embeds))
+            return RoleCheck(name, model_name(entry), issue=missing_role_message(name, section, embeds=embeds))
         if role.client is None:
             return await _check_recording(name, role)
         return await _call_model(name, msgspec.structs.replace(role, retries=0, recording=None), entry or {}, clock)
     except DeemsterError as error:
-        return RoleCheck(name, _model_name(entry), issue=str(error), advice=_advise_on_variable(str(error)))
+        return RoleCheck(name, model_name(entry), issue=str(error), advice=advise_on_variable(str(error)))
 
 
 async def _check_recording(name: str, role: Role) -> RoleCheck:
@@ -145,85 +142,6 @@ def _read_answer(check: RoleCheck, answer: Answer, client: Any) -> RoleCheck:
     capabilities = getattr(client, "capabilities", None)
     form = "JSON" if capabilities is None else _FORMS[capabilities.form]
     return check._replace(works=f"{form}, {'log-probabilities' if answer.tokens else 'no log-probabilities'}")
-
-
-def find_status(message: str) -> int | None:
-    """The HTTP status in a message.
-
-    >>> find_status("api.example.com answered 404 Not Found: No such model."), find_status("No connection.")
-    (404, None)
-    """
-    found = _STATUS.search(message)
-    return None if found is None else int(found[1])
-
-
-def find_advice(message: str, entry: Mapping[str, Any], *, address: str, timeout_s: float) -> str | None:
-    """What to do about a failure; None where that is not known.
-
-    Args:
-        message: What happened.
-        entry: The role's part of the `models` section.
-        address: Where the request went.
-        timeout_s: How long a reply may take.
-    """
-    if "base_url" not in entry:
-        return f"Look at the client `{entry['client']}`." if "client" in entry else None
-    if _PROXY.search(message):
-        return "HTTP_PROXY and HTTPS_PROXY name the proxy, NO_PROXY the hosts that are reached without one."
-    status = find_status(message)
-    under = "" if "/v1" in address else " Most servers have it under /v1: `base_url: .../v1`."
-    if status is not None:
-        return _advise_on_status(status, message, entry, under)
-    if "by TLS" in message:
-        return "If the server speaks plain HTTP there, `base_url` begins with http:// and not https://."
-    if "No connection" in message:
-        return "Look whether the server runs, and whether host and port of `base_url` are right."
-    if "certificate" in message:
-        return "This machine trusts no signer of the server's certificate: SSL_CERT_FILE names further ones."
-    if "No reply came" in message or "No complete reply" in message:
-        return f"Nothing came within {timeout_s:g} s. If the model is only slow, raise `timeout_s`."
-    if "closed before a reply" in message or "not HTTP" in message:
-        secure = " If it speaks TLS, `base_url` begins with https://." if address.startswith("http:") else ""
-        return f"What listens there does not answer as a server of HTTP does.{secure}"
-    if "cut off" in message:
-        return "A model that reasons needs more room for it: `extra: {max_tokens: 4096}`, or less effort in reasoning."
-    if "no JSON" in message or "wrong shape" in message or "has no" in message:
-        return f"What answers there does not speak the OpenAI protocol.{under}"
-    return None
-
-
-def _advise_on_status(status: int, message: str, entry: Mapping[str, Any], under: str) -> str | None:
-    variable = entry.get("api_key_env")
-    if status in (401, 403) and variable is None:
-        return "No key was sent. Name the variable that holds it: `api_key_env: OPENAI_API_KEY`."
-    if status in (401, 403) and not os.environ.get(str(variable)):
-        return f"No key was sent, for {variable} is not set: export {variable}=..."
-    if "quota" in message or status == 402:
-        return "The account has no credit left."
-    known = {
-        401: f"The key in {variable} is not accepted. Look whether it is whole, and for this provider.",
-        403: f"The key in {variable} may not use this model.",
-        404: f"Either no model there is called `{_model_name(entry)}`, or `base_url` is wrong.{under}",
-        405: f"`base_url` is wrong.{under}",
-        429: "The provider limits requests at the moment. Wait, or set `rpm` and `tpm` to what your account allows.",
-    }
-    if status in known:
-        return known[status]
-    if 300 <= status < 400:
-        return "Write the address it redirects to as `base_url`: a redirect is not followed, for the key goes with it."
-    if status >= 500:
-        return "That is the server's own failure: try again, and look at its log if it is yours."
-    return "The server refuses a parameter: `extra: {name: null}` takes one out of every request."
-
-
-def _advise_on_variable(message: str) -> str | None:
-    found = re.search(r"has no variable `(\w+)`", message)
-    return None if found is None else f"Set it first: export {found[1]}=..."
-
-
-def _model_name(entry: Any) -> str | None:
-    model = entry.get("model") if isinstance(entry, Mapping) else None
-    return None if model is None else visible(str(model), limit=80)
 
 
 def _text(value: Any) -> str | None:
