@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+import deemster.store
 from deemster.datasets import Votes
 from deemster.store import open_store
 from deemster.testing import ModelServer
@@ -265,6 +266,7 @@ def test_exceeded_budget_makes_grading_incomplete(folder, server):
         (["labelled.json", "--models", "m.json"], "give one of the two"),
         (["labelled.json", "--settings", "rubric.json"], "`criteria` is no key of a grader"),
         (["labelled.json", "--set", "aggregation=majorty"], "majority"),
+        (["labelled.json", "--set", "durable=perhaps"], "`durable` is true or false."),
         (["labelled.json", "--set", "repeat=2"], "Did you mean `repeats`?"),
         (["labelled.json", "--set", "repeats"], "`--set` is KEY=VALUE, such as repeats=3, not `repeats`."),
         (["labelled.json", "--set", "repeats=2", "--set", "repeats.x=2"], "`repeats` is no map of settings"),
@@ -281,6 +283,17 @@ def test_unusable_input_is_error_before_any_request(server, flags, message):
     assert result.exit_code == 2, result.output
     assert message in result.stderr
     assert server.requests == []
+
+
+@pytest.mark.parametrize(("flags", "durable"), [((), False), (("--set", "durable=true"), True)])
+def test_durable_setting_commits_every_vote_by_itself(server, monkeypatch, flags, durable):
+    opened = []
+    open_store = deemster.store.open_store
+    monkeypatch.setattr(
+        deemster.store, "open_store", lambda *given, **how: opened.append(how) or open_store(*given, **how)
+    )
+    assert called("grade", "labelled.json", *inline(server), *flags).exit_code == 0
+    assert [how["durable"] for how in opened] == [durable]
 
 
 def test_missing_model_is_error():

@@ -26,7 +26,6 @@ EARLIER_FLAGS = {
 SUITE_KEYS = {
     "--canary",
     "--delta",
-    "--durable",
     "--forbidden-tool",
     "--input-key",
     "--junit-samples",

@@ -72,6 +72,7 @@ FLAGS |= {
         "cascade": "cascade.unsure_below=0.8`; the first `--judge` is asked first, as in `--judge cheap",
         "cascade-by": "cascade.by=consistency",
         "cascade-repeats": "cascade.repeats=3",
+        "durable": "durable=true",
         "max-tokens": "max_tokens=800",
         "no-auto-na": "auto_na=false",
         "no-probabilities": "probabilities=false",

@@ -112,8 +112,8 @@ class GraderOptions(NamedTuple):
     settings: str | None
     overrides: tuple[str, ...]
 
-    def build_grader(self) -> CriterionGrader:
-        """The grader.
+    def build_grader(self) -> tuple[CriterionGrader, bool]:
+        """The grader, and whether every vote is committed by itself, which the same settings say.
 
         Raises:
             ConfigurationError: Something in the flags or the file cannot be used; all issues are listed.
@@ -125,8 +125,11 @@ class GraderOptions(NamedTuple):
         if self.judges:
             given["judges"] = [_judge_entry(text) for text in self.judges]
         given.setdefault("judges", [JUDGE])
+        durable = given.pop("durable", False)
+        if not isinstance(durable, bool):
+            raise ConfigurationError(Issue("`durable` is true or false.", self.settings))
         try:
-            return build_grader(given, folder=folder)
+            return build_grader(given, folder=folder), durable
         except ConfigurationError as error:
             raise ConfigurationError(
                 issue._replace(where=issue.where or self.settings) for issue in error.issues
@@ -168,7 +171,7 @@ _OPTIONS: Sequence[Decorator] = (
     click.option("--model", metavar="NAME", help="Without --models: what that server calls the model."),
     click.option("--api-key-env", metavar="VARIABLE", help="Without --models: the variable with the key."),
     click.option("--settings", metavar="FILE", help="Settings of the grader as a map."),
-    set_option("calls=per_item, quorum=2 or cascade.unsure_below=0.8; it wins over the file"),
+    set_option("calls=per_item, quorum=2, cascade.unsure_below=0.8 or durable=true; it wins over the file"),
 )
 
 
@@ -188,7 +191,6 @@ _OPTIONS: Sequence[Decorator] = (
 @_grader_options
 @model_options
 @storage_options
-@click.option("--durable", is_flag=True, help="Commit every vote by itself: slower, and no kill loses one.")
 @click.option("--max-failed", metavar="COUNT|SHARE%", default="0", help="Failed verdicts allowed; default 0.")
 @text_file_options("json", "html", "votes")
 @dry_run_option
@@ -228,14 +230,14 @@ def command(
         if destination.format == "votes" and Path(destination.path).suffix.lower() not in _VOTES:
             raise ReportError(Issue("Votes are written as .json or .jsonl.", destination.path))
     items = RubricDataset.load(dataset, rubric=None if rubric is None else Rubric.load(rubric), columns=columns)
-    built = grader.build_grader()
+    built, durable = grader.build_grader()
     access = complete_model_access(
         inline.access(models, calls=not dry_run), [built, *build_criterion_checks(items.rubrics).values()]
     )
     if dry_run:
         _print_planned_calls(items, built, access, reports.destinations)
         return
-    with storage.open(f"deemster grade {dataset} ...") as stored:
+    with storage._replace(durable=durable).open(f"deemster grade {dataset} ...") as stored:
         grading = run_interruptible(
             lambda watchers: run_grading(
                 items,
