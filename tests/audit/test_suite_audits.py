@@ -67,13 +67,13 @@ def here(folder, monkeypatch):
         ),
         (
             lambda: dm.audit.metrics("suite.yml", settings=dm.audit.DefectSettings(draws=2)),
-            ("metrics", "suite.yml", "--draws", "2"),
+            ("metrics", "suite.yml", "--set", "draws=2"),
         ),
         (
             lambda: dm.audit.gate(
                 "suite.yml", stated=dm.audit.StatedVariance(0.1, None, 0.8), settings=dm.audit.TrialSettings(2)
             ),
-            ("gate", "suite.yml", "--pass-rate", "0.8", "--flip-rate", "0.1", "--draws", "2"),
+            ("gate", "suite.yml", "--pass-rate", "0.8", "--flip-rate", "0.1", "--set", "draws=2"),
         ),
         (lambda: dm.audit.dataset("golden.jsonl"), ("dataset", "golden.jsonl")),
     ],
@@ -147,8 +147,14 @@ def test_judge_that_takes_the_first_option_is_told_in_a_calibration_of_a_rubric(
         ),
         (lambda: dm.audit.metrics("nowhere.yml"), "nowhere.yml"),
         (lambda: dm.audit.gate("suite.yml", stated=dm.audit.StatedVariance(pass_rate=0.8)), "needs `--flip-rate`"),
-        (lambda: dm.audit.gate("suite.yml", settings=dm.audit.TrialSettings(draws=0)), "`draws` is at least 1, not 0"),
-        (lambda: dm.audit.judge(settings=dm.audit.BiasSettings(max_samples=0)), "`max_samples` is at least 1, not 0"),
+        (
+            lambda: dm.audit.gate("suite.yml", settings=dm.audit.TrialSettings(draws=0)),
+            "draws must be .* at least 1, not 0",
+        ),
+        (
+            lambda: dm.audit.judge(settings=dm.audit.BiasSettings(max_samples=0)),
+            "max_samples must be .* at least 1, not 0",
+        ),
         (lambda: dm.audit.dataset("nowhere"), "nowhere"),
         (lambda: dm.calibrate("before"), "Name the labels"),
         (lambda: dm.calibrate("before", "nowhere.csv"), "nowhere.csv"),

@@ -22,11 +22,13 @@ def folder(tmp_path, monkeypatch):
 
 
 def audit_metrics(*argv):
-    return called("audit", "metrics", QUICKSTART, "--quiet", "--draws", "0", *argv)
+    return called("audit", "metrics", QUICKSTART, "--quiet", "--set", "draws=0", *argv)
 
 
 def test_defects_that_a_metric_misses_are_named():
-    done = called("audit", "metrics", QUICKSTART, "--draws", "0", "--metric", "rouge-l", "--defect", "number-changed")
+    done = called(
+        "audit", "metrics", QUICKSTART, "--set", "draws=0", "--metric", "rouge-l", "--defect", "number-changed"
+    )
     assert done.exit_code == 0
     assert "No metric notices: number-changed." in done.stdout
 
@@ -98,7 +100,7 @@ def test_judge_that_never_answers_leaves_the_audit_incomplete(folder):
     write_suite(folder)
     model = "judge: { base_url: 'http://127.0.0.1:9/v1', model: none, retries: 0 }"
     (folder / "suite.yml").write_text(SUITE.replace('judge: { client: "audited_judge:judge" }', model))
-    done = called("audit", "judge", "--cache", "none", "--max-samples", "2", "--probe", "length")
+    done = called("audit", "judge", "--cache", "none", "--set", "max_samples=2", "--probe", "length")
     assert done.exit_code == 3
     assert "Nothing is known." in done.stdout
     assert "8 marks could not be made. The first, by llm-as-judge: " in done.stderr
@@ -154,7 +156,7 @@ def test_gate_audit_measures_the_noise_on_stored_runs(folder):
     gate_suite(folder)
     answer(folder, {0, 1})
     answer(folder, {1, 2})
-    done = called("audit", "gate", "suite.yml", "--draws", "5", "--to", "audit.json", "--to", "audit.md")
+    done = called("audit", "gate", "suite.yml", "--set", "draws=5", "--to", "audit.json", "--to", "audit.md")
     assert done.exit_code == 0, done.stderr
     assert "Audit of the gate of support" in done.stdout
     assert "# Audit of the gate of <code>support</code>" in Path("audit.md").read_text(encoding="utf-8")
@@ -165,7 +167,7 @@ def test_gate_audit_measures_the_noise_on_stored_runs(folder):
     assert found["unchanged"]["passed"]["n"] == 5
     assert list(found["left_out"]) == ["budget.max_cost_usd"]
     assert (
-        called("audit", "gate", "suite.yml", "--draws", "5", "--to", "-").stdout_bytes
+        called("audit", "gate", "suite.yml", "--set", "draws=5", "--to", "-").stdout_bytes
         == Path("audit.json").read_bytes()
     )
 
@@ -173,7 +175,9 @@ def test_gate_audit_measures_the_noise_on_stored_runs(folder):
 def test_gate_audit_without_runs_needs_stated_noise(folder):
     gate_suite(folder)
     written(folder, {"answers.yml": "outputs: { s0: answer 0 }\n"})
-    done = called("audit", "gate", "suite.yml", "--pass-rate", "0.8", "--flip-rate", "0.1", "--draws", "3", "--to", "-")
+    done = called(
+        "audit", "gate", "suite.yml", "--pass-rate", "0.8", "--flip-rate", "0.1", "--set", "draws=3", "--to", "-"
+    )
     assert done.exit_code == 0
     found = json.loads(done.stdout)
     assert (found["noise"], found["pass_rate"], found["runs"]) == ("stated", 0.8, [])
@@ -236,7 +240,7 @@ def test_dataset_audit_reads_stored_runs_and_labels_and_writes_the_part(folder):
             position=5, metric="exact-match", author="ann", at="2026-01-01T00:00:00.000000Z", verdict="fail"
         )
         store.put_label(run, label)
-    flags = ("--draws", "4", "--to", "ids.txt", "--to", "-")
+    flags = ("--set", "draws=4", "--to", "ids.txt", "--to", "-")
     done = called("audit", "dataset", "latest", *flags)
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)

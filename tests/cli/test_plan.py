@@ -198,7 +198,7 @@ def test_plan_and_audit_of_a_gate_answer_the_same_question_alike():
     gate = "gate: {baseline: {margin: 0.0, confidence: 0.975}}\n"
     Path("suite.yml").write_text(SUITE.format(repetitions=1).replace(", contains", "") + gate)
     Path("app.py").write_text(APP.format(seed=1))
-    stated = ("--pass-rate", "0.8", "--flip-rate", "0.1", "--draws", "120")
+    stated = ("--pass-rate", "0.8", "--flip-rate", "0.1", "--set", "draws=120")
     done = called("audit", "gate", "suite.yml", *stated, "--to", "-", "--store", "runs.db")
 
     assert done.exit_code == 0, done.output

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from deemster.agreement._bootstrap_replicates import Method
 from deemster.agreement.result_models import AbstentionMode
+from deemster.formats.schema_validation import OpenShare, Seed
 
 
 class AgreementSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -16,8 +17,8 @@ class AgreementSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
 
     bootstrap: Method | UnsetType = UNSET
     n_bootstrap: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
-    confidence: Annotated[float, Meta(gt=0, lt=1)] | UnsetType = UNSET
-    seed: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    confidence: OpenShare | UnsetType = UNSET
+    seed: Seed | UnsetType = UNSET
     na_mode: AbstentionMode | UnsetType = UNSET
     cannot_assess: AbstentionMode | UnsetType = UNSET
     epsilon: Annotated[float, Meta(ge=0, lt=1)] | UnsetType = UNSET

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from deemster.audit.audit_gate import stored_runs
@@ -32,6 +34,7 @@ from deemster.datasets.human_labels import FAIL, PASS
 from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, plant_defect, reference_output
 from deemster.errors import ConfigurationError, plural
 from deemster.formats.read_file import EXTENSIONS
+from deemster.formats.schema_validation import OpenShare, Seed, Share, decode_struct
 from deemster.gate.gate_rules import BaselineRules, GateRules
 from deemster.judges.metric_catalog import card_spellings
 from deemster.models.model_client import ModelFailure
@@ -64,7 +67,7 @@ class AuditedDataset(NamedTuple):
     hashes: Sequence[str]
 
 
-class HealthSettings(NamedTuple):
+class HealthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a dataset is audited.
 
     Attributes:
@@ -73,13 +76,19 @@ class HealthSettings(NamedTuple):
         draws: How many regressions are planted to find a part of the dataset; 0 looks for none.
         confidence: The level of the intervals.
         seed: The seed of what is drawn.
+
+    Raises:
+        ConfigurationError: One is outside of its limits.
     """
 
-    near: float = 0.95
-    margin: float | None = None
-    draws: int = 200
-    confidence: float = 0.95
-    seed: int = 0
+    near: Share = 0.95
+    margin: OpenShare | None = None
+    draws: Annotated[int, Meta(ge=0)] = 200
+    confidence: OpenShare = 0.95
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        decode_struct(self, error=ConfigurationError)
 
 
 def find_dataset(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from random import Random
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from deemster import __version__
 from deemster.audit.judge_bias import (
@@ -25,6 +26,7 @@ from deemster.datasets.planted_defects import GoodOutput
 from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError, did_you_mean, list_names
 from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.formats.schema_validation import OpenShare, Seed, decode_struct
 from deemster.judges.bias_probes import ORDER, PROBES, Base, ProbePair, make_pair
 from deemster.judges.pairwise import Pairwise
 from deemster.judges.rubric_metric import shown_options
@@ -35,7 +37,7 @@ SAMPLES = 50
 _ORDER_BASE = "confident-tone"
 
 
-class BiasSettings(NamedTuple):
+class BiasSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an audit of a judge asks, and how it counts.
 
     Attributes:
@@ -43,12 +45,18 @@ class BiasSettings(NamedTuple):
         max_samples: The most samples that pairs are made from, drawn at random.
         confidence: The level of the intervals.
         seed: The seed of what is drawn.
+
+    Raises:
+        ConfigurationError: One is outside of its limits.
     """
 
     probes: Sequence[str] = ()
-    max_samples: int = SAMPLES
-    confidence: float = 0.95
-    seed: int = 0
+    max_samples: Annotated[int, Meta(ge=1)] = SAMPLES
+    confidence: OpenShare = 0.95
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        decode_struct(self, error=ConfigurationError)
 
 
 NO_SETTINGS = BiasSettings()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from deemster import __version__
@@ -31,6 +32,7 @@ from deemster.evaluation.evaluation_identity import scoring_identity
 from deemster.evaluation.gate_baseline import comparison_settings
 from deemster.evaluation.preflight_check import check_samples
 from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.formats.schema_validation import OpenShare, Seed, decode_struct
 from deemster.gate.gate_decision import GateCheck, conclude
 from deemster.gate.gate_rules import EVERY, BaselineRules, GateRules
 from deemster.judges.metric_catalog import metric_spellings
@@ -43,7 +45,7 @@ from deemster.runs.run_identity import plain_json
 DRAWS = 50
 
 
-class DefectSettings(NamedTuple):
+class DefectSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an audit of metrics plants, and how it counts.
 
     Attributes:
@@ -52,13 +54,19 @@ class DefectSettings(NamedTuple):
         draws: How often outputs are drawn for each share that the gate is tried with; 0 tries no gate.
         confidence: The level of the intervals.
         seed: The seed of what is planted and drawn.
+
+    Raises:
+        ConfigurationError: One is outside of its limits.
     """
 
     defects: Sequence[str] = ()
-    max_samples: int | None = None
-    draws: int = DRAWS
-    confidence: float = 0.95
-    seed: int = 0
+    max_samples: Annotated[int, Meta(ge=1)] | None = None
+    draws: Annotated[int, Meta(ge=0)] = DRAWS
+    confidence: OpenShare = 0.95
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        decode_struct(self, error=ConfigurationError)
 
 
 NO_SETTINGS = DefectSettings()

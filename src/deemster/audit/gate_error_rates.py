@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from deemster import __version__
@@ -16,6 +17,7 @@ from deemster.audit.simulated_runs import ExecutionPool, SimulatedRun
 from deemster.comparison.compare_columns import ComparisonSettings, compare_columns
 from deemster.comparison.comparison_gate import baseline_evidence
 from deemster.errors import ConfigurationError, did_you_mean
+from deemster.formats.schema_validation import OpenShare, Seed, Share, decode_struct
 from deemster.gate.baseline_gate import BaselineEvidence, baseline_checks, margin_numbers
 from deemster.gate.gate_decision import GateCheck, GateDecision, decide_gate
 from deemster.gate.gate_rules import CORRECTED, GateRules, Rule
@@ -288,7 +290,7 @@ def _obstacle(rule: Rule, metrics: Mapping[str, str]) -> str | None:
     return None
 
 
-class TrialSettings(NamedTuple):
+class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a gate is tried.
 
     Attributes:
@@ -297,13 +299,19 @@ class TrialSettings(NamedTuple):
         cohort: The cohort that drops by itself; None for the smallest of at least five samples.
         confidence: The level of the intervals.
         seed: The seed of what is drawn.
+
+    Raises:
+        ConfigurationError: One is outside of its limits.
     """
 
-    draws: int = 100
-    drops: Sequence[float] = DROPS
+    draws: Annotated[int, Meta(ge=1)] = 100
+    drops: Sequence[Share] = DROPS
     cohort: str | None = None
-    confidence: float = 0.95
-    seed: int = 0
+    confidence: OpenShare = 0.95
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        decode_struct(self, error=ConfigurationError)
 
 
 def audit_gate_rates(

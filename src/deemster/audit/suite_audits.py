@@ -18,7 +18,6 @@ from deemster.audit.planted_outputs import AuditedOutputs, load_audit
 from deemster.engine.model_access import NO_LIMITS, ModelCalls
 from deemster.engine.run_sync import run_sync, warner
 from deemster.engine.watchers import Watchers
-from deemster.errors import ConfigurationError
 from deemster.errors.parameter_checks import checks_parameters
 from deemster.evaluation.suite import load_suite
 from deemster.store.open_runs import open_runs
@@ -52,7 +51,6 @@ def judge(
         InputError: The suite cannot be used, no metric asks the role, no sample has an answer, or a probe is unknown.
         StoreError: The run is not there, or cannot be read.
     """
-    _check_least("max_samples", settings.max_samples, 1)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=calls)
     return run_sync(audit_judge(job, role, found, source=source, settings=settings, watchers=Watchers(warner())))
 
@@ -104,7 +102,6 @@ def gate(
         InputError: The suite has no gate, or nothing says how much runs differ.
         StoreError: A run is not there, or cannot be read.
     """
-    _check_least("draws", settings.draws, 1)
     loaded = load_suite(suite, calls_target=False)
     stated.check()
     with ExitStack() as opened:
@@ -132,12 +129,6 @@ def dataset(
         InputError: The dataset cannot be read.
         StoreError: A run is not there, or cannot be read.
     """
-    _check_least("draws", settings.draws, 0)
     with ExitStack() as opened:
         found, source, names = find_dataset(dataset_or_run, store, opened, names=runs)
         return audit_dataset(found, source, names=names, settings=settings)
-
-
-def _check_least(name: str, number: int, least: int) -> None:
-    if number < least:
-        raise ConfigurationError(f"`{name}` is at least {least}, not {number}.")

@@ -113,6 +113,16 @@ FLAGS |= {
         *("n_bootstrap", "na_mode", "pair", "seed", "system"),
     )
 }
+FLAGS |= {
+    f"audit {audit} --{name.replace('_', '-')}": f"Write `--set {name}=...`."
+    for audit, names in {
+        "judge": ("max_samples",),
+        "metrics": ("max_samples", "draws"),
+        "gate": ("draws",),
+        "dataset": ("draws", "near", "margin"),
+    }.items()
+    for name in (*names, "confidence", "seed")
+}
 COMMANDS = {
     "adversarial": "`deemster attack SUITE [CATEGORY ...]` attacks the target of a suite.",
     "align": "`deemster agreement VOTES` compares judges with people; it changes no judge.",

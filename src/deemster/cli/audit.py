@@ -19,12 +19,12 @@ from deemster.cli.options import (
     ReportOptions,
     budget_option,
     collect_limits,
-    confidence_option,
     destination_option,
     group_flags,
     is_run_name,
     quiet_option,
-    seed_option,
+    read_settings,
+    set_option,
     store_option,
     take_destinations,
     write_result,
@@ -76,17 +76,12 @@ class AuditWriting(NamedTuple):
         write_result(found, self.reports, quiet=self.quiet)
 
 
-_WRITING_OPTIONS = (
-    confidence_option(),
-    seed_option,
-    store_option,
-)  # fmt: skip
 _AUDIT_OPTIONS = (
     click.option(
         "--outputs", metavar="FILE|RUN", help="Begin with saved outputs, or those of a run, not with the expected ones."
     ),
     destination_option(RESULT_FORMATS),
-    *_WRITING_OPTIONS,
+    store_option,
     budget_option,
     *CACHE_OPTIONS,
     quiet_option,
@@ -102,7 +97,7 @@ def audit_options(audit: Command) -> Command:
 
 def writing_options(*formats: str) -> Callable[[Command], Command]:
     """Add the flags of an audit that asks no model and writes these formats; it receives ``writing``."""
-    options = (destination_option(formats), *_WRITING_OPTIONS, quiet_option)
+    options = (destination_option(formats), store_option, quiet_option)
     return lambda audit: group_flags(audit, "writing", partial(_take_writing, formats=formats), options)
 
 
@@ -119,17 +114,6 @@ def _take_writing(flags: Flags, formats: Sequence[str] = RESULT_FORMATS) -> Audi
     return AuditWriting(take_destinations(flags, formats), flags.pop("quiet"))
 
 
-def _max_samples_option(default: int | None) -> Callable[[Any], Any]:
-    return click.option(
-        "--max-samples",
-        type=click.IntRange(min=1),
-        default=default,
-        show_default=default is not None,
-        metavar="N",
-        help="Use at most so many samples, drawn at random.",
-    )
-
-
 @command.command(
     "judge",
     short_help="Ask a judge about pairs that differ in one thing: what is it biased by?",
@@ -140,7 +124,7 @@ def _max_samples_option(default: int | None) -> Callable[[Any], Any]:
 @click.option("--suite", metavar="FILE", default="suite.yml", show_default=True, help="The suite that names the judge.")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Use this metric alone; repeatable.")
 @click.option("--probe", "probes", metavar="NAME", multiple=True, help="Use this probe alone; repeatable.")
-@_max_samples_option(50)
+@set_option("max_samples=50, confidence=0.95 or seed=0")
 @click.option("--fail-on-flag", is_flag=True, help="Exit with 1 where a bias is flagged.")
 @audit_options
 def audit_judge_command(
@@ -153,9 +137,7 @@ def audit_judge_command(
     writing: AuditWriting,
     fail_on_flag: bool,
     probes: tuple[str, ...],
-    max_samples: int,
-    confidence: float,
-    seed: int,
+    overrides: tuple[str, ...],
 ) -> None:
     """Ask a judge about pairs that differ in one thing: what is it biased by?
 
@@ -171,7 +153,7 @@ def audit_judge_command(
     from deemster.audit.audit_judge import BiasSettings, audit_judge
     from deemster.audit.planted_outputs import load_audit
 
-    settings = BiasSettings(probes, max_samples, confidence, seed)
+    settings = BiasSettings(**read_settings(BiasSettings, overrides, probes=probes))
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
     audit = run_interruptible(
         lambda watchers: audit_judge(job, role, found, source=source, settings=settings, watchers=watchers),
@@ -193,14 +175,7 @@ def audit_judge_command(
 @click.argument("suite")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Use this metric alone; repeatable.")
 @click.option("--defect", "defects", metavar="NAME", multiple=True, help="Plant this defect alone; repeatable.")
-@_max_samples_option(None)
-@click.option(
-    "--draws",
-    type=click.IntRange(min=0),
-    default=50,
-    show_default=True,
-    help="Try the gate so often for each share of outputs with a defect; 0 tries no gate.",
-)
+@set_option("max_samples=100, draws=50 (tries of the gate for each share of defects), confidence=0.95 or seed=0")
 @click.option("--min-killed", type=_SHARE, metavar="SHARE", help="Exit with 1 where fewer defects are noticed.")
 @audit_options
 def audit_metrics_command(
@@ -212,10 +187,7 @@ def audit_metrics_command(
     writing: AuditWriting,
     min_killed: float | None,
     defects: tuple[str, ...],
-    max_samples: int | None,
-    draws: int,
-    confidence: float,
-    seed: int,
+    overrides: tuple[str, ...],
 ) -> None:
     """Plant defects in good outputs: which do the metrics and the gate notice?
 
@@ -232,7 +204,7 @@ def audit_metrics_command(
     from deemster.audit.planted_outputs import load_audit
     from deemster.records.marks import reaches
 
-    settings = DefectSettings(defects, max_samples, draws, confidence, seed)
+    settings = DefectSettings(**read_settings(DefectSettings, overrides, defects=defects))
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
     audit = run_interruptible(
         lambda watchers: audit_metrics(job, found, source=source, settings=settings, watchers=watchers),
@@ -245,7 +217,6 @@ def audit_metrics_command(
         raise click.exceptions.Exit(ExitCode.GATE_FAILED)
 
 
-_POSITIVE = click.IntRange(min=1)
 _runs_option = click.option(
     "--run", "runs", metavar="RUN", multiple=True, help="Look at this stored run; repeatable. Otherwise at the newest."
 )
@@ -263,9 +234,7 @@ _runs_option = click.option(
 @click.option("--sd", type=NumberRange(min=0, min_open=True), help="State the spread of differences of scores instead.")
 @click.option("--pass-rate", type=_SHARE, help="State the share of samples that pass, where no run is stored.")
 @click.option("--cohort", metavar="TAG", help="The cohort that drops by itself; otherwise the smallest.")
-@click.option(
-    "--draws", type=_POSITIVE, default=100, show_default=True, help="Simulate so many comparisons for each number."
-)
+@set_option("draws=100 (comparisons simulated for each number), confidence=0.95 or seed=0")
 @writing_options(*RESULT_FORMATS)
 def audit_gate_command(
     *,
@@ -275,9 +244,7 @@ def audit_gate_command(
     sd: float | None,
     pass_rate: float | None,
     cohort: str | None,
-    draws: int,
-    confidence: float,
-    seed: int,
+    overrides: tuple[str, ...],
     store: str,
     writing: AuditWriting,
 ) -> None:
@@ -292,7 +259,7 @@ def audit_gate_command(
     """
     from deemster.audit import StatedVariance, TrialSettings, gate
 
-    settings = TrialSettings(draws=draws, cohort=cohort, confidence=confidence, seed=seed)
+    settings = TrialSettings(**read_settings(TrialSettings, overrides, cohort=cohort))
     stated = StatedVariance(flip_rate, sd, pass_rate)
     writing.write(gate(suite, runs=runs, stated=stated, settings=settings, store=store))
 
@@ -305,31 +272,16 @@ def audit_gate_command(
 )
 @click.argument("dataset_or_run", type=click.Path())
 @_runs_option
-@click.option(
-    "--near", type=_SHARE, default=0.95, show_default=True, help="The similarity from which two inputs are near copies."
-)
-@click.option(
-    "--margin",
-    type=NumberRange(0, 1, min_open=True, max_open=True),
-    help="The drop that would still be acceptable; otherwise that of the newest run's gate, or 0.05.",
-)
-@click.option(
-    "--draws",
-    type=click.IntRange(min=0),
-    default=200,
-    show_default=True,
-    help="Plant so many regressions to find the part that will do; 0 looks for none.",
+@set_option(
+    "near=0.95 (the similarity of near copies), margin=0.05 (a drop that would do), "
+    "draws=200 (0 looks for no part), confidence=0.95 or seed=0"
 )
 @writing_options(*RESULT_FORMATS, "ids")
 def audit_dataset_command(
     *,
     dataset_or_run: str,
     runs: tuple[str, ...],
-    near: float,
-    margin: float | None,
-    draws: int,
-    confidence: float,
-    seed: int,
+    overrides: tuple[str, ...],
     store: str,
     writing: AuditWriting,
 ) -> None:
@@ -344,5 +296,5 @@ def audit_dataset_command(
     """
     from deemster.audit import HealthSettings, dataset
 
-    settings = HealthSettings(near, margin, draws, confidence, seed)
+    settings = HealthSettings(**read_settings(HealthSettings, overrides))
     writing.write(dataset(dataset_or_run, runs=runs, settings=settings, store=store))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
-from msgspec import Meta
 
 from deemster.datasets.attack_mutators import MutatorName
 from deemster.errors import ConfigurationError, did_you_mean, show_value
 from deemster.formats.json_values import name_kind
-from deemster.formats.schema_validation import NonBlank, decode_struct
+from deemster.formats.schema_validation import NonBlank, Seed, decode_struct
 from deemster.records import Sample
 
 KEY = "adversarial"
@@ -37,7 +36,7 @@ class AttackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """
 
     mutators: tuple[MutatorName | Literal["all", "none"], ...] = ()
-    seed: Annotated[int, Meta(ge=0)] = 0
+    seed: Seed = 0
     input_key: NonBlank | None = None
     canary: tuple[NonBlank, ...] = ()
     forbidden_tools: tuple[NonBlank, ...] = ()

@@ -54,6 +54,8 @@ NonBlank = Annotated[str, Meta(pattern=r"\S")]
 # Every tag is a slice of its own in reports.
 MOST_TAGS = 1_000
 Share = Annotated[float, Meta(ge=0, le=1)]
+OpenShare = Annotated[float, Meta(gt=0, lt=1)]
+Seed = Annotated[int, Meta(ge=0)]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = "#/$defs/{name}"
 _STRUCTS: dict[str, type[msgspec.Struct]] = {}
