@@ -17,7 +17,6 @@ from deemster.cli.options import (
     comparison_options,
     confidence_option,
     only_option,
-    seed_option,
     store_option,
     take_only,
 )
@@ -55,9 +54,9 @@ if TYPE_CHECKING:
     help="Decide: the drop that would still be acceptable.",
 )
 @click.option("--gate", metavar="SUITE", help="Decide by the `gate.baseline` rules of this suite.")
-@confidence_option("The level of intervals and one-sided bounds.")
+@confidence_option
 @click.option("--cluster", metavar="KEY", help="Samples with the same metadata KEY are one unit.")
-@seed_option
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn.")
 @click.option(
     "--confirm",
     type=click.IntRange(min=1),

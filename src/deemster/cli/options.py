@@ -279,20 +279,26 @@ def store_option(command: Command) -> Command:
     return add_options(command, [_store_flag("Where runs are stored: an SQLite file, or postgresql://...")])
 
 
-def confidence_option(help_text: str = "The level of the intervals.") -> Decorator:
-    """Add `--confidence`; the command receives the level as ``confidence``."""
-    return click.option(
-        "--confidence",
-        type=NumberRange(0, 1, min_open=True, max_open=True),
-        default=0.95,
-        show_default=True,
-        metavar="LEVEL",
-        help=help_text,
-    )
+class NumberRange(click.FloatRange):
+    """A number in a range; `nan` and infinity are in none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Convert the argument.
+
+        Raises:
+            BadParameter: It is no number, or outside of the range.
+        """
+        number = super().convert(value, param, ctx)
+        return number if math.isfinite(number) else self.fail(f"{number} is no number.", param, ctx)
 
 
-seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn."
+confidence_option = click.option(
+    "--confidence",
+    type=NumberRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    metavar="LEVEL",
+    help="The level of intervals and one-sided bounds.",
 )
 
 
@@ -731,19 +737,6 @@ def model_options(command: Command) -> Command:
     return group_flags(
         command, "models", lambda flags: ModelOptions(flags.pop("models"), collect_limits(flags)), options
     )
-
-
-class NumberRange(click.FloatRange):
-    """A number in a range; `nan` and infinity are in none."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Convert the argument.
-
-        Raises:
-            BadParameter: It is no number, or outside of the range.
-        """
-        number = super().convert(value, param, ctx)
-        return number if math.isfinite(number) else self.fail(f"{number} is no number.", param, ctx)
 
 
 class Moment(click.ParamType[Any]):

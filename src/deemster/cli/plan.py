@@ -13,6 +13,7 @@ from deemster.cli.options import (
     Command,
     NumberRange,
     ReportOptions,
+    confidence_option,
     group_flags,
     result_options,
     store_option,
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
 
 _SHARE = NumberRange(0, 1)
 _INSIDE = NumberRange(0, 1, min_open=True, max_open=True)
-_confidence_option = click.option(
-    "--confidence", type=_INSIDE, default=0.95, show_default=True, help="The level of intervals and one-sided bounds."
-)
 _power_option = click.option("--power", type=_INSIDE, default=0.8, show_default=True, help="The chance of an answer.")
 
 
@@ -115,7 +113,7 @@ def command() -> None:
 )
 @click.argument("dataset_or_run", type=click.Path())
 @_noise_options
-@_confidence_option
+@confidence_option
 @_power_option
 @result_options(*RESULT_FORMATS)
 @store_option
@@ -161,7 +159,7 @@ def detect(
 )
 @click.option("--effect", type=_INSIDE, required=True, help="The drop to be shown, and the margin to be certified.")
 @_power_option
-@_confidence_option
+@confidence_option
 @click.option("--from", "run", metavar="RUN", help="Measure the noise on this run.")
 @_noise_options
 @click.option(
@@ -227,7 +225,7 @@ def size(
 @click.option("--pass-rate", type=_INSIDE, default=0.5, show_default=True, help="The share that people pass.")
 @click.option("--sd", type=NumberRange(min=0, min_open=True), help="The spread of people's scores instead.")
 @click.option("--samples", type=click.IntRange(min=1), help="All samples that the judge scores; endless unless given.")
-@_confidence_option
+@confidence_option
 @result_options(*RESULT_FORMATS)
 def labels(
     *,
