@@ -258,3 +258,20 @@ def test_dataset_audit_reads_stored_runs_and_labels_and_writes_the_part(folder):
 
 def test_dataset_audit_of_something_that_is_not_there_is_exit_code_2(folder):
     assert called("audit", "dataset", "nothing.yml").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "setting", "said"),
+    [
+        (("judge",), "max_samples=0", "max_samples must be a whole number of at least 1, not 0."),
+        (("metrics", QUICKSTART), "draws=-1", "draws must be a whole number of at least 0, not -1."),
+        (("gate", QUICKSTART), "draws=0", "draws must be a whole number of at least 1, not 0."),
+        (("gate", QUICKSTART), "confidence=95", "confidence must be a number above 0 and below 1, not 95."),
+        (("dataset", QUICKSTART), "margin=1", "margin must be a number above 0 and below 1, not 1."),
+        (("dataset", QUICKSTART), "neer=0.9", "Did you mean `near`?"),
+    ],
+)
+def test_setting_outside_of_its_limits_is_exit_code_2(words, setting, said):
+    done = called("audit", *words, "--set", setting)
+    assert done.exit_code == 2
+    assert said in done.stderr
