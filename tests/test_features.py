@@ -72,7 +72,7 @@ FEATURES = {
         ("runs/run_labels", "calibration/*", "cli/labels", "view/label_*"),
         ("cli/agreement", "comparison/compare_labels", "view/*"),
     ),
-    "brief": Feature(("comparison/failure_brief",), ("cli/show", "cli/options")),
+    "brief": Feature(("comparison/failure_brief",), ("cli/show", "cli/report_options")),
     "run file": Feature(
         (
             "store/run_file*",
@@ -100,7 +100,7 @@ FEATURES = {
     "ranking": Feature(("comparison/ranking*",), ("comparison/compare_runs", "comparison/without_text", "cli/compare")),
     "comment of a pull request": Feature(
         ("report/pull_request_comment", "comparison/comparison_comment"),
-        ("cli/options", "comparison/comparison", "report/report_document"),
+        ("cli/report_options", "comparison/comparison", "report/report_document"),
     ),
     "few-shot examples": Feature(
         ("judges/few_shot",), ("judges/_grading_prompt", "judges/criterion_grader", "judges/grader_section")

@@ -7,7 +7,7 @@ import pytest
 
 import deemster as dm
 from deemster.agreement.agreement_settings import AgreementSettings
-from deemster.cli import grade, monitor, options
+from deemster.cli import grade, monitor, store_options
 from deemster.cli.main import COMMANDS, app
 from deemster.monitoring import pass_rate_over_time
 from deemster.records import model_requests
@@ -17,7 +17,7 @@ from deemster.store import open_and_migrate
 @pytest.mark.parametrize(
     ("flag", "engine"),
     [
-        (options.STORE, str(open_and_migrate.DEFAULT)),
+        (store_options.STORE, str(open_and_migrate.DEFAULT)),
         (grade.JUDGE, model_requests.JUDGE),
         (monitor.PERIODS, pass_rate_over_time.PERIODS),
         (monitor.BASELINE, pass_rate_over_time.BASELINE),

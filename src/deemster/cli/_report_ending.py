@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deemster.cli._console import note, print_sections, warn
 from deemster.cli.main import complain
-from deemster.cli.options import ReportOptions
+from deemster.cli.report_options import ReportOptions
 from deemster.errors import ExitCode, ReportError, plural, visible
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deemster.cli._console import note, terminal_width, warn, write_out
-from deemster.cli.options import ReportOptions, write_texts
+from deemster.cli.report_options import ReportOptions, write_texts
 from deemster.errors import ConfigurationError, StoreError, plural, visible
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from click.core import ParameterSource
 from deemster.cli._console import note, show_progress, warn
 from deemster.cli._report_ending import write_and_print
 from deemster.cli.main import TO_CONTINUE, leave, leave_interrupted
-from deemster.cli.options import ReportOptions, is_run_name, open_run_store
+from deemster.cli.report_options import ReportOptions
+from deemster.cli.store_options import is_run_name, open_run_store
 from deemster.errors import ConfigurationError, ExitCode, Issue, plural
 
 if TYPE_CHECKING:

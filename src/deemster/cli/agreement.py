@@ -15,26 +15,21 @@ from click.core import ParameterSource
 from deemster.cli._command import Verb
 from deemster.cli._console import note, print_sections, warn
 from deemster.cli.main import run_interruptible
+from deemster.cli.model_options import cache_options
 from deemster.cli.options import (
-    RESULT_FORMATS,
     Command,
     Decorator,
     Flags,
     NumberRange,
-    ReportOptions,
-    cache_options,
     columns_option,
     group_flags,
-    is_report_file,
-    open_run,
     quiet_option,
     read_settings,
-    result_options,
     set_option,
-    store_option,
     take_flags,
-    write_result,
 )
+from deemster.cli.report_options import RESULT_FORMATS, ReportOptions, result_options, write_result
+from deemster.cli.store_options import is_report_file, open_run, store_option
 from deemster.errors import ConfigurationError, ExitCode, InputError, Issue, ReportError, visible
 
 if TYPE_CHECKING:

@@ -10,19 +10,9 @@ import click
 from deemster.cli._command import Verb
 from deemster.cli._console import note
 from deemster.cli._golden_samples import save_failing
-from deemster.cli.options import (
-    CACHE_OPTIONS,
-    Command,
-    Flags,
-    ReportOptions,
-    StorageOptions,
-    budget_option,
-    group_flags,
-    quiet_option,
-    run_report_options,
-    storage_options,
-    take_flags,
-)
+from deemster.cli.model_options import CACHE_OPTIONS, budget_option
+from deemster.cli.options import Command, Flags, group_flags, quiet_option, take_flags
+from deemster.cli.report_options import ReportOptions, run_report_options
 from deemster.cli.run import (
     RunWriting,
     as_baseline_option,
@@ -33,6 +23,7 @@ from deemster.cli.run import (
     take_overrides,
     timeout_option,
 )
+from deemster.cli.store_options import StorageOptions, storage_options
 from deemster.errors import ConfigurationError, plural
 
 if TYPE_CHECKING:

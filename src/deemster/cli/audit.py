@@ -10,25 +10,16 @@ import click
 
 from deemster.cli._command import VerbGroup
 from deemster.cli.main import run_interruptible
-from deemster.cli.options import (
-    CACHE_OPTIONS,
+from deemster.cli.model_options import CACHE_OPTIONS, budget_option, collect_limits
+from deemster.cli.options import Command, Flags, NumberRange, group_flags, quiet_option, read_settings, set_option
+from deemster.cli.report_options import (
     RESULT_FORMATS,
-    Command,
-    Flags,
-    NumberRange,
     ReportOptions,
-    budget_option,
-    collect_limits,
     destination_option,
-    group_flags,
-    is_run_name,
-    quiet_option,
-    read_settings,
-    set_option,
-    store_option,
     take_destinations,
     write_result,
 )
+from deemster.cli.store_options import is_run_name, store_option
 from deemster.errors import ExitCode
 
 if TYPE_CHECKING:

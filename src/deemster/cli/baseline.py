@@ -9,7 +9,8 @@ import click
 from deemster.cli._command import Verb
 from deemster.cli._console import note, write_out
 from deemster.cli._retired import answer_verb
-from deemster.cli.options import ReportOptions, open_run_store, result_options, store_option, write_texts
+from deemster.cli.report_options import ReportOptions, result_options, write_texts
+from deemster.cli.store_options import open_run_store, store_option
 from deemster.errors import ConfigurationError, did_you_mean, visible
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import click
 from deemster.cli._command import Verb
 from deemster.cli._console import note, print_planned_calls, warn, write_out
 from deemster.cli.main import complain
-from deemster.cli.options import cache_options
+from deemster.cli.model_options import cache_options
 from deemster.errors import DeemsterError, ExitCode, plural, visible
 
 if TYPE_CHECKING:

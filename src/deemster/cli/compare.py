@@ -11,15 +11,9 @@ from deemster.cli._command import Verb
 from deemster.cli._console import print_sections, warn
 from deemster.cli._report_ending import warn_of_open_checks
 from deemster.cli.main import run_interruptible
-from deemster.cli.options import (
-    NumberRange,
-    ReportOptions,
-    comparison_options,
-    confidence_option,
-    only_option,
-    store_option,
-    take_only,
-)
+from deemster.cli.options import NumberRange, confidence_option, only_option, take_only
+from deemster.cli.report_options import ReportOptions, comparison_options
+from deemster.cli.store_options import store_option
 from deemster.errors import ConfigurationError
 
 # Formats that a ranking of more runs does not have.

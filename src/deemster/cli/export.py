@@ -12,7 +12,8 @@ import click
 from deemster.cli._command import Verb
 from deemster.cli._console import note, write_out
 from deemster.cli._golden_samples import save_failing
-from deemster.cli.options import only_option, open_run_store, store_option, take_only
+from deemster.cli.options import only_option, take_only
+from deemster.cli.store_options import open_run_store, store_option
 from deemster.errors import ConfigurationError, Issue, plural, visible
 
 if TYPE_CHECKING:

@@ -11,23 +11,19 @@ import click
 from deemster.cli._command import Verb
 from deemster.cli._console import note, print_planned_calls, print_sections, warn
 from deemster.cli.main import complain, run_interruptible
+from deemster.cli.model_options import ModelOptions, dry_run_option, model_options
 from deemster.cli.options import (
     Command,
     Decorator,
-    ModelOptions,
-    ReportOptions,
-    StorageOptions,
     columns_option,
-    dry_run_option,
     group_flags,
-    model_options,
     override_settings,
     quiet_option,
     set_option,
-    storage_options,
     take_flags,
-    text_file_options,
 )
+from deemster.cli.report_options import ReportOptions, text_file_options
+from deemster.cli.store_options import StorageOptions, storage_options
 from deemster.errors import (
     ConfigurationError,
     DeemsterError,

@@ -8,7 +8,8 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note, warn, write_out
-from deemster.cli.options import open_run_store, refuse_stdout, store_option
+from deemster.cli.report_options import refuse_stdout
+from deemster.cli.store_options import open_run_store, store_option
 from deemster.errors import ConfigurationError, ExitCode, Issue, plural, visible
 
 KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas", "otlp", "trec", "autorubric")

@@ -8,7 +8,8 @@ import click
 
 from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, warn
-from deemster.cli.options import ReportOptions, open_run, result_options, store_option, write_texts
+from deemster.cli.report_options import ReportOptions, result_options, write_texts
+from deemster.cli.store_options import open_run, store_option
 from deemster.errors import ConfigurationError, Issue, ReportError
 
 

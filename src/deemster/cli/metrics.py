@@ -9,7 +9,7 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import write_out
-from deemster.cli.options import ReportOptions, result_options, write_texts
+from deemster.cli.report_options import ReportOptions, result_options, write_texts
 
 if TYPE_CHECKING:
     from deemster.judges.metric_catalog import CatalogEntry

@@ -7,14 +7,8 @@ import click
 from deemster.cli._command import Verb
 from deemster.cli._console import note
 from deemster.cli._golden_samples import save_failing
-from deemster.cli.options import (
-    RESULT_FORMATS,
-    ReportOptions,
-    open_run_store,
-    result_options,
-    store_option,
-    write_result,
-)
+from deemster.cli.report_options import RESULT_FORMATS, ReportOptions, result_options, write_result
+from deemster.cli.store_options import open_run_store, store_option
 from deemster.errors import ExitCode, plural, visible
 
 PERIODS = ("hour", "day", "week", "month")

@@ -8,18 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from deemster.cli._command import VerbGroup
-from deemster.cli.options import (
-    RESULT_FORMATS,
-    Command,
-    NumberRange,
-    ReportOptions,
-    confidence_option,
-    group_flags,
-    result_options,
-    store_option,
-    take_flags,
-    write_result,
-)
+from deemster.cli.options import Command, NumberRange, confidence_option, group_flags, take_flags
+from deemster.cli.report_options import RESULT_FORMATS, ReportOptions, result_options, write_result
+from deemster.cli.store_options import store_option
 from deemster.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -11,21 +11,9 @@ import click
 
 from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, print_planned_calls, show_progress, warn, write_out
-from deemster.cli.options import (
-    Command,
-    Flags,
-    ModelOptions,
-    ReportOptions,
-    dry_run_option,
-    group_flags,
-    model_options,
-    override_settings,
-    quiet_option,
-    result_options,
-    set_option,
-    write_result,
-    write_texts,
-)
+from deemster.cli.model_options import ModelOptions, dry_run_option, model_options
+from deemster.cli.options import Command, Flags, group_flags, override_settings, quiet_option, set_option
+from deemster.cli.report_options import ReportOptions, result_options, write_result, write_texts
 from deemster.errors import ConfigurationError, ExitCode, Issue, ReportError, RubricError, did_you_mean, plural, visible
 
 if TYPE_CHECKING:

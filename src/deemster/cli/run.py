@@ -13,24 +13,19 @@ from deemster.cli._console import note, show_progress, warn
 from deemster.cli._report_ending import is_worth_resuming, write_and_print
 from deemster.cli._stored_outputs import is_stored, score_stored_outputs
 from deemster.cli.main import complain, leave, leave_interrupted
+from deemster.cli.model_options import CACHE_OPTIONS, budget_option, collect_limits
 from deemster.cli.options import (
-    CACHE_OPTIONS,
     Command,
     Decorator,
     Flags,
-    ReportOptions,
-    StorageOptions,
-    budget_option,
-    collect_limits,
     group_flags,
     only_option,
-    open_run_store,
     quiet_option,
-    run_report_options,
-    storage_options,
     take_flags,
     take_only,
 )
+from deemster.cli.report_options import ReportOptions, run_report_options
+from deemster.cli.store_options import StorageOptions, open_run_store, storage_options
 from deemster.errors import (
     ConfigurationError,
     ExitCode,

@@ -9,17 +9,9 @@ import click
 from deemster.cli._command import Verb
 from deemster.cli._console import note, print_sections, warn, write_out
 from deemster.cli._report_ending import is_worth_resuming
-from deemster.cli.options import (
-    BRIEF_CHARS,
-    Moment,
-    ReportOptions,
-    is_report_file,
-    open_run,
-    open_run_store,
-    report_options,
-    store_option,
-    write_texts,
-)
+from deemster.cli.moments import Moment
+from deemster.cli.report_options import BRIEF_CHARS, ReportOptions, report_options, write_texts
+from deemster.cli.store_options import is_report_file, open_run, open_run_store, store_option
 from deemster.errors import ConfigurationError, ReportError, visible
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ import click
 from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, warn, write_out
 from deemster.cli._run_list import confirm_removal
-from deemster.cli.options import Moment, open_run_store, store_option
+from deemster.cli.moments import Moment
+from deemster.cli.store_options import open_run_store, store_option
 from deemster.errors import ConfigurationError, ExitCode, LeaseError, StoreError, plural, visible
 
 if TYPE_CHECKING:

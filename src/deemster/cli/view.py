@@ -8,7 +8,8 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note
-from deemster.cli.options import ReportOptions, open_run_store, store_option, without_text_option
+from deemster.cli.report_options import ReportOptions, without_text_option
+from deemster.cli.store_options import open_run_store, store_option
 from deemster.errors import ConfigurationError, plural
 
 

@@ -1,0 +1,225 @@
+"""Flags of commands that read or write a store, and how a run is named."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+from click.core import ParameterSource
+
+from deemster.cli._console import note
+from deemster.cli.main import TO_CONTINUE
+from deemster.cli.options import NONE, Command, Decorator, Flags, add_options, group_flags, take_flags
+from deemster.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from deemster.engine.kept_prompts import WhichPrompts
+    from deemster.runs.run_storage import StoredOrNot
+    from deemster.store import Store
+
+
+STORE = ".deemster/runs.db"
+STORE_VARIABLE = "DEEMSTER_STORE"
+LAST_RUN = ""
+
+
+def is_run_name(outputs: str) -> bool:
+    """Whether outputs are those of a run, stored or in a run file, and not those of a file of outputs."""
+    from deemster.formats.read_file import EXTENSIONS
+    from deemster.store.open_runs import is_run_file
+
+    path = Path(outputs)
+    if path.is_file():
+        return is_run_file(path)
+    return path.suffix.lower() not in EXTENSIONS and len(path.parts) == 1
+
+
+def store_option(command: Command) -> Command:
+    """Add `--store`; the command receives the place as the string ``store`` and opens it with `open_run_store`.
+
+    Without it, the store is the nearest one above the suite or the dataset that the command names, else above the
+    current folder.
+    """
+    return add_options(command, [_store_flag("Where runs are stored: an SQLite file, or postgresql://...")])
+
+
+def _store_flag(help_text: str) -> Decorator:
+    return click.option(
+        "--store",
+        metavar="FILE|URL",
+        envvar=STORE_VARIABLE,
+        show_default="the nearest .deemster/runs.db",
+        show_envvar=True,
+        callback=_choose_store,
+        help=help_text,
+    )
+
+
+def open_run_store(store: str, *, durable: bool = False, create: bool = False) -> Store:
+    """The store at a place, to be used as a context manager.
+
+    Args:
+        store: What `store_option` gave.
+        durable: Commit every execution before going on.
+        create: Make one where there is none.
+
+    Raises:
+        ConfigurationError: It is `none`.
+        StoreError: It cannot be opened, or there is none.
+    """
+    from deemster.store import open_store
+
+    if store == NONE:
+        raise ConfigurationError("`--store none` is for a run that is not kept; this reads or writes a store.")
+    return open_store(store, durable=durable, create=create)
+
+
+def is_report_file(run: str) -> bool:
+    """Whether a name is that of a report's file, not of a stored run or a run file."""
+    from deemster.store.open_runs import is_run_file
+
+    return not is_run_file(run) and (Path(run).is_file() or Path(run).suffix == ".json")
+
+
+@contextmanager
+def open_run(store: str, run: str) -> Iterator[tuple[Store, str]]:
+    """The store that holds a run, and the run's name there; a run file is taken into a temporary store.
+
+    Args:
+        store: What `store_option` gave.
+        run: The run, as the user names it.
+
+    Raises:
+        StoreError: The store cannot be opened, or the file is no run file.
+    """
+    from deemster.store.open_runs import open_runs
+
+    with open_runs(store, [run]) as (opened, (name,)):
+        yield opened, name
+
+
+def _choose_store(context: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    """The place given before a subcommand, where none is given after it; the nearest store where none is given."""
+    parent, name = context.parent, parameter.name or ""
+    typed = ParameterSource.COMMANDLINE
+    if parent is not None and parent.get_parameter_source(name) is typed:
+        value = value if context.get_parameter_source(name) is typed else str(parent.params[name])
+    if value is not None:
+        return value
+    # Click has read what is given, such as the suite, before it comes to what is not.
+    files = (Path(str(context.params[key])) for key in ("suite", "dataset") if context.params.get(key))
+    return find_store(next((file.parent for file in files if file.is_file()), None))
+
+
+def find_store(folder: str | Path | None = None) -> str:
+    """The file of the nearest store: `.deemster/runs.db` in a folder or above it, as far as its repository reaches.
+
+    A store that belongs to another user is not taken.
+
+    Args:
+        folder: Where the search begins. Where it finds none, it begins again at the current folder.
+
+    Returns:
+        The path; that of a store to be made in the current folder where there is none.
+    """
+    here = Path.cwd()
+    for start in ([] if folder is None else [Path(folder).resolve()]) + [here]:
+        for place in (start, *start.parents):
+            if _is_own_file(place / STORE):
+                return STORE if place == here else os.path.relpath(place / STORE)
+            if (place / ".git").exists():
+                break
+    return STORE
+
+
+def _is_own_file(path: Path) -> bool:
+    try:
+        # Windows has no user numbers.
+        return path.is_file() and (not hasattr(os, "getuid") or path.stat().st_uid == os.getuid())
+    except OSError:
+        return False
+
+
+class StorageOptions(NamedTuple):
+    """Where a run is stored, which one is resumed, and whether every sample is committed by itself."""
+
+    store: str
+    resume: str | bool | None
+    allow_changed: bool
+    durable: bool = False
+
+    @property
+    def stores_nothing(self) -> bool:
+        """Whether the run ends with its report."""
+        return self.store == NONE
+
+    def check(self) -> None:
+        """Refuse flags that contradict each other.
+
+        Raises:
+            ConfigurationError: They do.
+        """
+        if self.stores_nothing and self.resume:
+            raise ConfigurationError("`--resume` continues a stored run, and `--store none` stores none.")
+        if self.allow_changed and not self.resume:
+            raise ConfigurationError("`--allow-changed` is for `--resume`.")
+
+    def store_flag(self, storage: StoredOrNot) -> str:
+        """The `--store` that another command needs to find the run; empty where it finds the run without."""
+        return "" if storage.store is None or self.store == find_store() else f" --store {storage.store.where}"
+
+    @contextmanager
+    def open(self, command: str, *, keep_prompts: WhichPrompts = "failed") -> Iterator[StoredOrNot]:
+        """Where a run is stored. Its store is opened when it is needed first, and closed at the end.
+
+        Args:
+            command: The command, as the user repeats it to continue a run that an error ended.
+            keep_prompts: Whose prompts are stored.
+        """
+        from deemster.runs.run_storage import NOT_STORED, RunStorage
+
+        if self.stores_nothing:
+            yield NOT_STORED
+            return
+        with ExitStack() as opened:
+
+            def open_store() -> Store:
+                return opened.enter_context(open_run_store(self.store, durable=self.durable, create=True))
+
+            def note_begun(run: str) -> None:
+                again = f"{command}{self.store_flag(storage)} --resume={run}"
+                click.get_current_context().meta[TO_CONTINUE] = f"To continue: {again}"
+
+            storage = RunStorage(
+                open_store, self.resume, self.allow_changed, tell=note, begun=note_begun, keep_prompts=keep_prompts
+            )
+            yield storage
+
+
+def storage_options(command: Command) -> Command:
+    """Add the flags of storing and resuming; the command receives them as one ``storage``."""
+    return group_flags(command, "storage", _take_storage, _STORAGE)
+
+
+def _take_storage(flags: Flags) -> StorageOptions:
+    storage: StorageOptions = take_flags(StorageOptions, flags)
+    return storage._replace(resume=True) if storage.resume == LAST_RUN else storage
+
+
+_STORAGE: Sequence[Decorator] = (
+    _store_flag("Where the run is stored: an SQLite file, postgresql://..., or `none` to keep nothing."),
+    click.option(
+        "--resume",
+        metavar="[=RUN]",
+        is_flag=False,
+        flag_value=LAST_RUN,
+        help="Go on with a stored run, by default the last unfinished one.",
+    ),
+    click.option(
+        "--allow-changed", is_flag=True, help="Resume although something changed; the report is marked as mixed."
+    ),
+)
