@@ -221,3 +221,10 @@ def test_import_whose_facts_give_no_report_leaves_nothing_behind(ran):
     assert (result.exit_code, result.stdout) == (2, "")
     assert "The stored report settings cannot be read" in result.stderr
     assert called("show", "--store", "other.db").stdout == "No run in other.db fits.\n"
+
+
+def test_run_file_that_is_refused_leaves_no_store(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "broken.jsonl").write_text('{"schema_version":"deemster.run.v1","tool_version":"0.2.0","runs":1}\n{}\n')
+    refused = called("import", "broken.jsonl", "--store", "new.db")
+    assert (refused.exit_code, [path.name for path in tmp_path.iterdir()]) == (2, ["broken.jsonl"])

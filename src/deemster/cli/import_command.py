@@ -83,7 +83,11 @@ def command(
 def _take_in_runs(file: str, store: str) -> None:
     """Take in the runs of a run file."""
     from deemster.evaluation.take_in_runs import take_in
+    from deemster.store.run_file_check import check_run_file
 
+    # A file that is refused leaves no new store behind.
+    if not Path(store).exists():
+        check_run_file(Path(file))
     with open_run_store(store, create=True) as opened:
         for run in take_in(opened, Path(file)):
             outcome = "was here already" if run.is_known else f"taken in, {plural(run.samples, 'sample')}"
