@@ -119,6 +119,7 @@ def test_budget_that_is_spent_leaves_the_audit_incomplete(folder):
         (("--defect", "negatoin"), "No defect is called `negatoin`. Did you mean `negation`?"),
         (("--metric", "rogue-l"), "The suite has no metric `rogue-l`. Did you mean `rouge-l`?"),
         (("--outputs", "nobody"), "There is no store here."),
+        (("--defect", "negation", "--set", 'defects=["negation"]'), "says what a flag of this command says already"),
     ],
 )
 def test_bad_input_is_exit_code_2(flags, said):

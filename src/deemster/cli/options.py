@@ -120,14 +120,19 @@ def read_settings(shape: Any, overrides: Sequence[str], **settings: Any) -> dict
 
     Args:
         shape: The struct that declares them.
-        overrides: What `--set` says; it wins.
-        settings: The others.
+        overrides: What `--set` says.
+        settings: The others, as flags of their own say them.
 
     Raises:
-        ConfigurationError: One of them is no setting, or not as declared; all issues are listed.
+        ConfigurationError: One of them is said twice, is no setting, or not as declared; all issues are listed.
     """
     from deemster.formats.schema_validation import shape_issues
 
+    for text in overrides:
+        name = text.partition("=")[0]
+        if settings.get(name):
+            message = f"`--set {text}` says what a flag of this command says already: leave one of them out."
+            raise ConfigurationError(message)
     override_settings(settings, overrides)
     if issues := shape_issues(settings, shape):
         raise ConfigurationError(issues)
