@@ -23,6 +23,8 @@ import deemster as dm
         (dm.grade, {"budget_usd": 1}, "calls=dm.ModelCalls(budget_usd=...)"),
         (dm.calibrate, {"offline": True}, "calls=dm.ModelCalls(offline=...)"),
         (dm.improve_rubric, {"cache": None}, "calls=dm.ModelCalls(cache=...)"),
+        (dm.improve_rubric, {"cluster": "family"}, "settings=dm.grading.ImprovementSettings(cluster=...)"),
+        (dm.improve_rubric, {"rounds": 1}, "settings=dm.grading.ImprovementSettings(rounds=...)"),
         (dm.improve_rubric, {"progress_file": "x.db"}, 'storage="progress.db"'),
         (dm.audit.judge, {"limits": None}, "calls=dm.ModelCalls(...)"),
     ],
