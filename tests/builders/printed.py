@@ -8,8 +8,8 @@ from typing import Any
 
 from rich.console import Console
 
-from  import TextSection
 from deemster.text.terminal_layout import print_sections
+from deemster.text.text_sections import TextSection
 
 
 def printed(sections: Iterable[TextSection], *, width: int = 120, **console: Any) -> str:
