@@ -55,7 +55,6 @@ def folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def here(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,10 @@ import pytest
 from deemster.store import LabelFacts, open_store
 from tests.cli.workspace import called, written
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 QUICKSTART = str(EXAMPLES / "quickstart" / "suite.yml")
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
-    return tmp_path
 
 
 def audit_metrics(*argv):

@@ -191,9 +191,8 @@ def test_metric_is_described_by_alias_short_name_or_spec(name):
     assert "Reads: " in shown.stdout
 
 
-def test_report_shows_a_file_on_the_terminal(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, FILES)
+def test_report_shows_a_file_on_the_terminal(folder):
+    written(folder, FILES)
     shown = called("run", "suite.yml", "--to", "run.json").stdout
     assert shown == called("show", "run.json").stdout
     assert shown.startswith("deemster report: refunds\n")

@@ -36,16 +36,14 @@ def answer(input):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
+def folder(folder):
     samples = [
         {"id": f"s{place}", "input": {"rate": 0.7 + place % 3 / 10}, "expected_output": "yes"} for place in range(40)
     ]
     for sample in samples[:10]:
         sample["metadata"] = {"tags": ["hard"]}
     Path("golden.yml").write_text(json.dumps({"name": "flaky", "samples": samples}))
-    return tmp_path
+    return folder
 
 
 def run(seed=1, repetitions=1):

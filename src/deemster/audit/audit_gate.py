@@ -14,8 +14,8 @@ from deemster.comparison.run_source import build_columns
 from deemster.comparison.stored_source import StoredSource
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, plural
-from deemster.evaluation.resolve_evaluation import suite_metrics
 from deemster.evaluation.suite import Suite
+from deemster.evaluation.suite_parts import suite_metrics
 from deemster.gate import read_gate
 from deemster.gate.gate_decision import check_gate_names
 from deemster.gate.gate_rules import GateRules
