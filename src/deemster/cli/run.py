@@ -191,7 +191,7 @@ RUN_HEADINGS = {
     short_help="Run a suite, store the run, print the report, apply the gate.",
     headings=RUN_HEADINGS,
     examples=[
-        "deemster run suite.yml",
+        "deemster run",
         "deemster run suite.yml --only tag:policy --only failed",
         "deemster run suite.yml --to report.html --to results.xml --quiet",
         "deemster run --outputs latest --metric 'length-within(max=80, unit=words)'",
@@ -227,7 +227,7 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Run a suite, store the run, print the report, apply the gate.
+    """Run a suite, store the run, print the report, apply the gate. Without SUITE it is suite.yml.
 
     With --outputs RUN the outputs of a stored run are scored once more, by --metric or by the metrics of SUITE, and
     what comes of it belongs to that run: samples and outputs are its own, only new scores are computed, and people's
@@ -250,7 +250,7 @@ def command(
             quiet=quiet,
         )
     if suite is None:
-        raise click.UsageError("Missing argument 'SUITE'.", context)
+        suite = "suite.yml"
     overrides = overrides._replace(redact_warnings=reports.without_text)
     writing = RunWriting(reports, storage, as_baseline, confirm=confirm or 0, quiet=quiet, verbose=verbose)
     writing.check()
