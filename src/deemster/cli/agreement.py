@@ -277,7 +277,7 @@ _FOR_CASES = ("suite", "repetitions", "cache", "offline")
 @click.command(
     "agreement",
     cls=Verb,
-    short_help="Can a judge be trusted? Compare judges with people, and correct the numbers of a run.",
+    short_help="Can a judge be trusted? Compare judges with people.",
     headings={
         "Verdicts and labels": ("--dataset", "--labels", "--verdicts", "--rubric", "--columns"),
         "Of a run or of cases": ("--metric", "--min-agreement", "--min-kappa", "--max-length-bias", "--quiet"),
@@ -338,7 +338,7 @@ def command(
     reports: ReportOptions,
     quiet: bool,
 ) -> None:
-    """Can a judge be trusted? Compare judges with people, and correct the numbers of a run.
+    """Can a judge be trusted? Compare judges with people.
 
     VOTES is a file of verdicts, with people's labels in it, in a rubric dataset, or in a spreadsheet (--labels). The
     verdicts may be a spreadsheet too (--verdicts, in place of VOTES): .csv, .tsv or .xlsx, with a column for each
