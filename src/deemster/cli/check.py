@@ -38,7 +38,6 @@ _HEAD = ("role", "model", "works", "latency", "tokens", "price")
     "check",
     cls=Verb,
     short_help="Find mistakes in files, try the models, say what a run costs.",
-    headings={"Models and money": ("--cache", "--offline")},
     examples=["deemster check suite.yml", "deemster check . --offline", "deemster check golden.csv answers.yml"],
     see_also=["run", "audit", "plan"],
 )
