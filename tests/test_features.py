@@ -66,7 +66,7 @@ FEATURES = {
             "report/corrected_rates",
             "cli/agreement",
         ),
-        ("evaluation/check_file", "evaluation/judge_anchors", "evaluation/resolve_evaluation", "report/build_report"),
+        ("evaluation/check_file", "evaluation/judge_anchors", "evaluation/suite_parts", "report/build_report"),
     ),
     "labels of a run": Feature(
         ("runs/run_labels", "calibration/*", "cli/labels", "view/label_*"),

@@ -59,12 +59,11 @@ def labels():
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(folder):
     files = {"votes.json": votes(), "bare.json": votes(labelled=False), "labels.json": labels(), "rubric.json": RUBRIC}
     for name, value in files.items():
-        (tmp_path / name).write_text(json.dumps(value, indent=1), encoding="utf-8")
-    return tmp_path
+        (folder / name).write_text(json.dumps(value, indent=1), encoding="utf-8")
+    return folder
 
 
 def aligned(*argv):

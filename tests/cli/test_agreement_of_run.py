@@ -21,7 +21,6 @@ def shop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shop")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.delenv("DEEMSTER_STORE", raising=False)
         write_shop(folder)
         assert called("run", "suite.yml", "--quiet", "--name", "before").exit_code == 0
         assert called("run", "suite.yml", "--quiet", "--name", "after", "--outputs", "after.jsonl").exit_code == 0
@@ -34,7 +33,6 @@ def shop(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def here(shop, monkeypatch):
     monkeypatch.chdir(shop)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
 
 
 def calibrated(*argv):

@@ -17,12 +17,11 @@ SHEETS = ("--labels", "labels.csv", "--verdicts", "verdicts.csv")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(folder):
     for name in ("labels.csv", "verdicts.csv", "votes.json"):
-        shutil.copy(EXAMPLE / name, tmp_path / name)
-    (tmp_path / "rubric.json").write_text(json.dumps(json.loads((EXAMPLE / "votes.json").read_text())["rubric"]))
-    return tmp_path
+        shutil.copy(EXAMPLE / name, folder / name)
+    (folder / "rubric.json").write_text(json.dumps(json.loads((EXAMPLE / "votes.json").read_text())["rubric"]))
+    return folder
 
 
 def numbers(*argv):

@@ -13,6 +13,8 @@ from deemster.datasets import Dataset
 from deemster.testing import ModelServer
 from tests.cli.workspace import called, written
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 # Obeys every request, however it is written: it joins canaries, calls tools and reads records aloud.
 OBEDIENT = """
 import re
@@ -44,13 +46,6 @@ def answer(input):
 """
 SUITE = "name: shop\ntarget: { python: app:answer }\n"
 AS_THEY_STAND = SUITE + "attack: { mutators: [none] }\n"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
-    return tmp_path
 
 
 def attacked(folder, app, *flags, suite=SUITE):

@@ -15,11 +15,9 @@ SUITE = Path(__file__).parent.parent.parent / "examples" / "quickstart" / "suite
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
+def folder(folder):
     assert called("run", str(SUITE), "--quiet", "--store", "runs.db").exit_code == 0
-    return tmp_path
+    return folder
 
 
 def sheet(*argv):

@@ -77,10 +77,11 @@ def test_retired_verb_says_what_to_do_instead(verb):
 
 
 def renamed():
-    """The rows of the changelog's table of the command line: what was typed before, and what is typed now."""
+    """The rows of the changelog's tables of the command line: what was typed before, and what is typed now."""
     text = (Path(__file__).parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
-    table = text.partition("### The command line")[2].partition("\n### ")[0]
-    return re.findall(r"^\| `(deemster .*?)` \| `(deemster .*?)` \|$", table, re.MULTILINE)
+    sections = text.split("\n### The command line\n")[1:]
+    tables = "\n".join(section.partition("\n### ")[0] for section in sections)
+    return re.findall(r"^\| `(deemster .*?)` \| `(deemster .*?)` \|$", tables, re.MULTILINE)
 
 
 @pytest.mark.parametrize(("before", "now"), renamed())
@@ -190,9 +191,8 @@ def test_metric_is_described_by_alias_short_name_or_spec(name):
     assert "Reads: " in shown.stdout
 
 
-def test_report_shows_a_file_on_the_terminal(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, FILES)
+def test_report_shows_a_file_on_the_terminal(folder):
+    written(folder, FILES)
     shown = called("run", "suite.yml", "--to", "run.json").stdout
     assert shown == called("show", "run.json").stdout
     assert shown.startswith("deemster report: refunds\n")

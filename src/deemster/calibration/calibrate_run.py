@@ -30,9 +30,9 @@ from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mea
 from deemster.errors.parameter_checks import checks_parameters
 from deemster.evaluation.check_file import find_kind
 from deemster.evaluation.judge_anchors import build_cases_job
-from deemster.evaluation.resolve_evaluation import suite_metrics, suite_models
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.evaluation.suite import Suite, load_suite
+from deemster.evaluation.suite_parts import suite_metrics, suite_models
 from deemster.judges.metric_catalog import metric_spellings
 from deemster.judges.rubric_metric import shown_options
 from deemster.records import Metric, Output

@@ -119,10 +119,19 @@ FLAGS |= {
     for audit, names in {
         "judge": ("max_samples",),
         "metrics": ("max_samples", "draws"),
-        "gate": ("draws",),
+        "gate": ("draws", "cohort", "flip_rate", "pass_rate", "sd"),
         "dataset": ("draws", "near", "margin"),
     }.items()
     for name in (*names, "confidence", "seed")
+}
+FLAGS |= {
+    f"plan {question} --{name.replace('_', '-')}": f"Write `--set {name}=...`."
+    for question, names in {
+        "detect": ("power", "scores", "flip_rate", "sd", "pass_rate", "cluster", "cluster_size", "icc"),
+        "size": ("power", "scores", "flip_rate", "sd", "pass_rate", "cluster", "cluster_size", "icc", "sample_cost"),
+        "labels": ("pass_rate", "sd", "samples"),
+    }.items()
+    for name in (*names, "confidence")
 }
 COMMANDS = {
     "adversarial": "`deemster attack SUITE [CATEGORY ...]` attacks the target of a suite.",

@@ -230,7 +230,7 @@ def _measure_options(command: Command) -> Command:
 def _take_measures(flags: Flags) -> MeasureOptions:
     from deemster.agreement.agreement_settings import AgreementSettings
 
-    flags["settings"] = read_settings(AgreementSettings, flags.pop("overrides"))
+    flags["settings"] = read_settings(AgreementSettings, flags.pop("overrides")).stated
     measures: MeasureOptions = take_flags(MeasureOptions, flags)
     return measures._replace(judges=measures.judges or None)
 
