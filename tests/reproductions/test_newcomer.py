@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.workspace import called, written
+from tests.cli.workspace import called, started, written
 
 BROUGHT = Path(__file__).parent / "newcomer"
 GOLDEN = """\
@@ -85,7 +85,7 @@ def test_crashes_may_be_allowed_in_samples_whatever_the_number_of_metrics(bot, a
 
 
 def test_interrupted_run_is_told_to_resume(bot):
-    bot()
-    result = called("run", "suite.yml", "--quiet", "--timeout", "0.000001")
-    assert result.exit_code == 3
-    assert "To continue: deemster run suite.yml --resume" in result.stderr.splitlines()
+    process = started(bot(), "run", "suite.yml", "--quiet", "--timeout", "0.000001")
+    _, err = process.communicate(timeout=180)
+    assert process.returncode == 3
+    assert "To continue: deemster run suite.yml --resume" in err.splitlines()
