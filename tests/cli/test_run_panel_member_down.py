@@ -9,6 +9,7 @@ import pytest
 
 from deemster.store import open_store
 from deemster.testing import ModelServer
+from tests.builders.json_lines import json_lines
 from tests.cli.workspace import called, written
 from tests.view.viewer_client import running_viewer
 
@@ -41,7 +42,7 @@ FLAGS = [word for name, file in FORMATS.items() for word in ("--to", f"{name}:{f
 def world(folder):
     lines = [{"id": f"s{n}", "input": {"question": f"Why {n}?"}, "expected_output": "x"} for n in range(SAMPLES)]
     outputs = [{"id": line["id"], "output": "x"} for line in lines]
-    golden, answers = ("".join(json.dumps(line) + "\n" for line in each) for each in (lines, outputs))
+    golden, answers = json_lines(*lines), json_lines(*outputs)
     written(folder, {"golden.jsonl": golden, "answers.jsonl": answers, "suite.yml": SUITE % ""})
     with ModelServer() as good, ModelServer(seed=1) as third:
         yield folder, good, third

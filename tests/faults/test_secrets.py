@@ -16,6 +16,7 @@ from deemster.models.openai_client import OpenAIChat
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Output, TargetFailure, Usage
 from deemster.testing import ModelServer
+from tests.builders.json_lines import json_lines
 from tests.cli.workspace import called, written
 
 KEY = 'zq8-"very"-secret-0123456789'
@@ -57,7 +58,7 @@ REPORTS = ("json", "md", "csv", "html", "junit")
 
 
 def test_key_in_target_or_metric_text_reaches_no_output(folder, monkeypatch):
-    golden = "".join(json.dumps({"id": f"s{n}", "input": {"n": n}, "expected_output": "fine"}) + "\n" for n in range(6))
+    golden = json_lines(*({"id": f"s{n}", "input": {"n": n}, "expected_output": "fine"} for n in range(6)))
     written(folder, {"app.py": APP, "suite.yml": SUITE, "golden.jsonl": golden})
     with ModelServer() as server:
         server.play(["401", "merge"])
@@ -139,7 +140,7 @@ models:
 
 
 def test_secrets_that_good_replies_repeat_are_written_and_shown_nowhere(folder, monkeypatch):
-    golden = "".join(json.dumps({"id": f"s{n}", "input": {"n": n}, "expected_output": "x"}) + "\n" for n in range(3))
+    golden = json_lines(*({"id": f"s{n}", "input": {"n": n}, "expected_output": "x"} for n in range(3)))
     written(folder, {"suite.yml": REPEATING, "golden.jsonl": golden})
     application = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=application.serve_forever, daemon=True).start()

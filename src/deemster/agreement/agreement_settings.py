@@ -25,6 +25,8 @@ class AgreementSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
     group: str | UnsetType = UNSET
     system: str | UnsetType = UNSET
     pair: str | UnsetType = UNSET
+    cluster: str | UnsetType = UNSET
+    per_slice: bool | UnsetType = UNSET
 
     @property
     def stated(self) -> dict[str, Any]:

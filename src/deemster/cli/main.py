@@ -21,6 +21,7 @@ from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code, re
 # The commands in the groups of the help.
 GROUPS = {
     "Every day": {
+        "demo": "See it work: compare two versions of an application, one of which is worse.",
         "init": "Write a small suite that runs offline, and a GitHub workflow.",
         "check": "Look for mistakes in files, try the models, and say what a run costs, before it starts.",
         "run": "Run a suite, store the run, print the report, apply the gate.",
