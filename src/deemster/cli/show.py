@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.command(
     "show",
     cls=Verb,
-    short_help="List the stored runs; show the report of one, what failed in it, or one sample.",
+    short_help="List the runs; show a report, what failed in it, or one sample.",
     headings={
         "The list of runs": ("--since", "--until", "--suite"),
         "One run": ("--failed", "--against", "--prompts"),
@@ -60,7 +60,7 @@ def command(
     reports: ReportOptions,
     store: str,
 ) -> None:
-    """List the stored runs; show the report of one, what failed in it, or one sample.
+    """List the runs; show a report, what failed in it, or one sample.
 
     Without RUN the runs are listed, newest first. RUN is the id of a stored run, the beginning of one, a name,
     `latest`, `baseline`, or a file: a report that `deemster run --to FILE.json` wrote, or a run file. SAMPLE is the id
