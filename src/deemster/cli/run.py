@@ -189,7 +189,7 @@ RUN_HEADINGS = {
     short_help="Run a suite, store the run, print the report, apply the gate.",
     headings=RUN_HEADINGS,
     examples=[
-        "deemster run suite.yml",
+        "deemster run",
         "deemster run suite.yml --only failed --to report.html --to junit.xml",
         "deemster run --outputs latest --metric 'length-within(max=80, unit=words)'",
     ],
@@ -223,7 +223,7 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Run a suite, store the run, print the report, apply the gate; SUITE is suite.yml by default."""
+    """Run a suite, store the run, print the report, apply the gate."""
     from deemster.evaluation.resolve_evaluation import resolve_evaluation
     from deemster.evaluation.suite import load_suite
 
