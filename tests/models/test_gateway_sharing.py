@@ -9,6 +9,7 @@ import pytest
 
 from deemster.models import Budget, Cache, FakeEmbedding, ModelFailure, Price
 from deemster.models.budget import UsageBound
+from deemster.models.call_log import RestoredCalls
 from deemster.records import Embed, NoAnswer, Usage, Vectors
 from deemster.records.usage import sum_usage
 from tests.models.fake_clock import run
@@ -80,8 +81,8 @@ def test_budget_of_resumed_run_counts_payments_once(tmp_path, counted):
     cost = first.call.usage.cost_usd
     spent = UsageBound(15, cost) if counted else UsageBound()
     budget = Budget(usd=Decimal(1), spent=spent)
-    paid = [first.call.id] if counted else []
-    asked(Remote(), [question("a"), question("a")], cache=cache, run="r", paid=paid, budget=budget)
+    restored = RestoredCalls(ids=frozenset([first.call.id] if counted else []))
+    asked(Remote(), [question("a"), question("a")], cache=cache, run="r", restored=restored, budget=budget)
     assert budget.spent == UsageBound(15, cost)
     cache.close()
 
