@@ -346,7 +346,7 @@ def test_plugin_client_is_found_by_name(monkeypatch):
         assert group == "deemster.models"
         return [EntryPoint("fake", "deemster.models.fake_models:FakeEmbedding", group)]
 
-    monkeypatch.setattr("deemster.metrics.import_user_code.entry_points", points)
+    monkeypatch.setattr("importlib.metadata.entry_points", points)
     role = build_model_access({"embedding": {"client": "fake", "extra": {"dimensions": 3}}}).roles["embedding"]
     assert isinstance(role.client, FakeEmbedding)
     assert role.client.dimensions == 3
