@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from deemster.errors import StorageError, StoreError, plural
@@ -13,6 +13,7 @@ from deemster.store._database import ConnectionPool, storage_error, store_error
 from deemster.store._execution_rows import select_marks
 from deemster.store._find_runs import find_run, find_run_number, find_runs
 from deemster.store._label_table import read_labels
+from deemster.store._row_encoding import encode_id
 from deemster.store._run_reader import RunReader
 from deemster.store._run_table import OnDamage
 from deemster.store.lease import find_owner
@@ -280,6 +281,40 @@ class StoredRuns:
             if not rows:
                 rows = connection.read(f"{sql} ORDER BY position LIMIT 1", (number, digest))
         return int(rows[0][0]) if rows else None
+
+    def position_of(self, run_id: str, sample_id: str) -> int | None:
+        """The place of the sample with an id; None where the run has none.
+
+        Raises:
+            StoreError: There is no such run, or the database refuses.
+        """
+        sql = "SELECT position FROM samples WHERE run = ? AND id = ? ORDER BY position LIMIT 1"
+        with self.pool.read_transaction() as connection:
+            number = find_run_number(connection, self.where, run_id)
+            rows = connection.read(sql, (number, encode_id(sample_id)))
+        return int(rows[0][0]) if rows else None
+
+    def samples_with_calls(
+        self, run_id: str, calls: Collection[int], *, before: int
+    ) -> Iterator[tuple[SampleFacts, list[Execution]]]:
+        """The samples whose marks may stand on some model calls, with their executions, as a report shows them.
+
+        Args:
+            run_id: The run.
+            calls: The ids of the calls; at least one.
+            before: The position they end before.
+
+        Raises:
+            StoreError: There is no such run, something is damaged, or the database refuses.
+        """
+        row = self.run(run_id)
+        reader = self._reader(row, None)
+        positions = {
+            position
+            for scoring in select_marks(row.scorings).scorings
+            for position in reader.positions_of_calls(calls, scoring=scoring.number, before=before)
+        }
+        yield from self.samples_at(run_id, sorted(positions))
 
     def columns(self, run_id: str) -> Iterator[bytes]:
         """The columns of a run as `write_columns` took them, part by part; nothing where there are none.
