@@ -65,6 +65,10 @@ FLAGS = {
     "run --until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
 }
 FLAGS |= {
+    f"grade --{flag}": "Write `models: { judge: { base_url: URL, model: NAME } }` in a file: `--models FILE`."
+    for flag in ("api-key-env", "base-url", "model")
+}
+FLAGS |= {
     f"grade --{flag}": f"Write `--set {setting}`."
     for flag, setting in {
         "abstention": "abstention=zero",
@@ -75,6 +79,7 @@ FLAGS |= {
         "cascade-by": "cascade.by=consistency",
         "cascade-repeats": "cascade.repeats=3",
         "durable": "durable=true",
+        "max-failed": "max_failed=2%",
         "max-tokens": "max_tokens=800",
         "no-auto-na": "auto_na=false",
         "no-probabilities": "probabilities=false",
