@@ -59,6 +59,8 @@ FLAGS = {
     "run --dry-run": "`deemster check SUITE` says how many requests a run sends, and about what they cost.",
     "attack --label": "Write `--name TEXT`: a label is what people give.",
     "export --as": "Write `--to otel:PLACE` or `--to mlflow:URI`.",
+    "baseline --dataset": "Write `deemster baseline --clear dataset:NAME`.",
+    "rubric improve --writer": "Write `--set writer=ROLE`.",
     "run --delta": "Write `delta: 0.05` in the suite.",
     "--max-unscored": "Write `gate: { max_unscored: 2% }` in the suite.",
     "run --strict": "Write `strict: true` in the suite.",
@@ -139,6 +141,10 @@ FLAGS |= {
         "labels": ("pass_rate", "sd", "samples"),
     }.items()
     for name in (*names, "confidence")
+}
+FLAGS |= {
+    f"compare --{name}": f"Write `--set {name}={example}`."
+    for name, example in {"cluster": "KEY", "confidence": "0.9", "seed": "7"}.items()
 }
 COMMANDS = {
     "adversarial": "`deemster attack SUITE [CATEGORY ...]` attacks the target of a suite.",
