@@ -112,7 +112,7 @@ FEATURES = {
             "formats/read_parquet",
             "datasets/_sample_table",
             "targets/_saved_outputs_table",
-            "targets/_answers_in_memory",
+            "targets/_saved_outputs_parquet",
             "datasets/listed_rows",
         ),
         ("cli/export", "datasets/golden_dataset", "evaluation/check_file", "targets/saved_outputs"),

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 
-def json_lines(rows: Iterable[Any]) -> str:
+def json_lines(*rows: Any) -> str:
     """One line of JSON for each row."""
     return "".join(json.dumps(row) + "\n" for row in rows)

@@ -60,7 +60,7 @@ def test_baseline_is_a_run_for_every_command(folder):
     ("flags", "why"),
     [
         (("--only", "tag:policy"), "it ran a part of its dataset, 10 of 20 samples."),
-        (("--outputs", "half.yml"), "marks are unscored, above the allowance of 0"),
+        (("--outputs", "half.yml"), "samples crashed"),
         (("--outputs", "wrong.yml"), "it failed its gate: min_macro_f1: the estimate is below the bound."),
     ],
 )
@@ -150,6 +150,8 @@ def test_baseline_of_runs_without_a_suite_is_cleared_by_the_name_of_their_datase
     )
     assert called("baseline", run.run.id).exit_code == 0
     assert "Name the suite: dataset:loose, refunds." in refused("baseline", "--clear")
-    assert "There is no baseline of `loose`. Did you mean `dataset:loose`?" in refused("baseline", "--clear", "loose")
+    assert "There is no baseline of `loose`. Known: `dataset:loose`, `refunds`." in refused(
+        "baseline", "--clear", "loose"
+    )
     assert "forgot the baseline of loose" in called("baseline", "--clear", "dataset:loose").stderr
     assert "forgot the baseline of refunds" in called("baseline", "--clear").stderr

@@ -45,6 +45,18 @@ def test_help_matches_golden_file(command, golden):
     golden(f"cli/{command or 'deemster'}.txt", result.stdout)
 
 
+@pytest.mark.parametrize("command", ["", "run", "check", "show", "baseline", "compare", "demo", "init"])
+def test_help_of_the_first_day_fits_one_screen(command):
+    lines = called(*command.split(), "--help", TERMINAL_WIDTH="78").stdout.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+
+
+def test_help_begins_with_what_one_types_on_the_first_day():
+    _, *lines = called("--help").stdout.partition("The first day:\n")[2].splitlines()
+    assert [line.split()[0] for line in lines[:6]] == ["init", "check", "run", "show", "baseline", "compare"]
+
+
 def test_help_lists_the_commands_in_groups_with_the_line_of_each():
     listed = " ".join(called("--help", COLUMNS="200").stdout.split())
     for heading, commands in GROUPS.items():

@@ -42,7 +42,7 @@ FLAGS = [word for name, file in FORMATS.items() for word in ("--to", f"{name}:{f
 def world(folder):
     lines = [{"id": f"s{n}", "input": {"question": f"Why {n}?"}, "expected_output": "x"} for n in range(SAMPLES)]
     outputs = [{"id": line["id"], "output": "x"} for line in lines]
-    golden, answers = map(json_lines, (lines, outputs))
+    golden, answers = json_lines(*lines), json_lines(*outputs)
     written(folder, {"golden.jsonl": golden, "answers.jsonl": answers, "suite.yml": SUITE % ""})
     with ModelServer() as good, ModelServer(seed=1) as third:
         yield folder, good, third

@@ -72,7 +72,7 @@ def prepared(folder, most):
         }
         for number in range(COUNT)
     ]
-    golden = json_lines(samples)
+    golden = json_lines(*samples)
     roles = {name: ROLE.format(name=name, most=most) for name in ("judge", "embedding")}
     folder.mkdir()
     written(folder, {"suite.yml": SUITE.format(**roles), "app.py": TARGET, "golden.jsonl": golden})

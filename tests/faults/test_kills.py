@@ -115,7 +115,7 @@ def sample(number):
 
 
 def prepared(folder):
-    golden = json_lines(sample(number) for number in range(SAMPLES))
+    golden = json_lines(*map(sample, range(SAMPLES)))
     folder.mkdir()
     written(folder, {"suite.yml": SUITE, "app.py": TARGET, "golden.jsonl": golden})
     return folder

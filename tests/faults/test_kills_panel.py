@@ -63,7 +63,7 @@ def prepared(folder):
         for n in range(SAMPLES)
     ]
     outputs = [{"id": line["id"], "output": f"output of {line['id']}"} for line in lines]
-    golden, answers = map(json_lines, (lines, outputs))
+    golden, answers = json_lines(*lines), json_lines(*outputs)
     written(folder, {"suite.yml": SUITE, "golden.jsonl": golden, "answers.jsonl": answers})
     return folder
 

@@ -58,7 +58,7 @@ REPORTS = ("json", "md", "csv", "html", "junit")
 
 
 def test_key_in_target_or_metric_text_reaches_no_output(folder, monkeypatch):
-    golden = json_lines({"id": f"s{n}", "input": {"n": n}, "expected_output": "fine"} for n in range(6))
+    golden = json_lines(*({"id": f"s{n}", "input": {"n": n}, "expected_output": "fine"} for n in range(6)))
     written(folder, {"app.py": APP, "suite.yml": SUITE, "golden.jsonl": golden})
     with ModelServer() as server:
         server.play(["401", "merge"])
@@ -140,7 +140,7 @@ models:
 
 
 def test_secrets_that_good_replies_repeat_are_written_and_shown_nowhere(folder, monkeypatch):
-    golden = json_lines({"id": f"s{n}", "input": {"n": n}, "expected_output": "x"} for n in range(3))
+    golden = json_lines(*({"id": f"s{n}", "input": {"n": n}, "expected_output": "x"} for n in range(3)))
     written(folder, {"suite.yml": REPEATING, "golden.jsonl": golden})
     application = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=application.serve_forever, daemon=True).start()

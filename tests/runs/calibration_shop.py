@@ -44,7 +44,7 @@ def write_shop(folder: Path, *, size: int = 200) -> None:
             for key, number in days.items()
         ]
     for name, rows in lines.items():
-        (folder / name).write_text(json_lines(rows))
+        (folder / name).write_text(json_lines(*rows))
     (folder / "suite.yml").write_text(SUITE)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.stats import systematic_bias
-from deemster.stats.confidence_interval import t_quantile
+from deemster.stats.student_distribution import t_quantile
 from deemster.stats.systematic_bias import clustered_error
 from tests.builders.published_numbers import PUBLISHED
 

@@ -52,7 +52,7 @@ class MeasureOptions(NamedTuple):
         from deemster.agreement import compute_metrics
 
         judges = self.judges or None
-        return compute_metrics(votes, labels, judges=judges, per_judge=self.per_judge, **self.settings.stated)
+        return compute_metrics(votes, labels, judges=judges, per_judge=self.per_judge, **self.settings.arguments)
 
     def pair_judges(self, votes: Votes, labels: RubricDataset | None) -> tuple[JudgePair, ...]:
         """How often each two judges agree, under the settings of the result."""
@@ -76,7 +76,7 @@ _FOR_CASES = ("suite", "cache", "offline")
 @click.command(
     "agreement",
     cls=Verb,
-    short_help="Can a judge be trusted? Compare judges with people, and correct the numbers of a run.",
+    short_help="Can a judge be trusted? Compare judges with people.",
     headings={
         "Verdicts and labels": ("--labels", "--rubric", "--columns"),
         "Of a run or of cases": ("--metric", "--min-agreement", "--min-kappa", "--max-length-bias", "--quiet"),
@@ -136,7 +136,7 @@ def command(
     reports: ReportOptions,
     quiet: bool,
 ) -> None:
-    """Can a judge be trusted? Compare judges with people, and correct the numbers of a run.
+    """Can a judge be trusted? Compare judges with people.
 
     VOTES is a file of verdicts, with people's labels in it or in the file of --labels: a votes file, or a spreadsheet
     (.csv, .tsv or .xlsx) with a column for each criterion or a line for each. Without --rubric the values of a

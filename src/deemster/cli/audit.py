@@ -32,7 +32,7 @@ _SHARE = NumberRange(0, 1)
 @click.group(
     "audit",
     cls=VerbGroup,
-    short_help="Audit the evaluation itself: its judges, metrics, gate and dataset.",
+    short_help="Audit the evaluation itself: judges, metrics, gate, dataset.",
     examples=[
         "deemster audit judge --suite suite.yml",
         "deemster audit metrics suite.yml",
@@ -41,7 +41,7 @@ _SHARE = NumberRange(0, 1)
     see_also=["agreement", "plan"],
 )
 def command() -> None:
-    """Audit the evaluation itself: its judges, metrics, gate and dataset."""
+    """Audit the evaluation itself: judges, metrics, gate, dataset."""
 
 
 class AuditWriting(NamedTuple):

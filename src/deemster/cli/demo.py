@@ -32,13 +32,13 @@ costs less (after.yml). The suite looks for the fact of the handbook in each ans
 @click.command(
     "demo",
     cls=Verb,
-    short_help="See it work: compare two versions of an application, one of which is worse.",
+    short_help="See two versions compared, one of which is worse.",
     examples=["deemster demo", "deemster demo /tmp/demo"],
     see_also=["init", "run", "compare"],
 )
 @click.argument("directory", default="deemster-demo", type=click.Path(path_type=Path))
 def command(*, directory: Path) -> None:
-    """See it work: compare two versions of an application, one of which is worse.
+    """See two versions compared, one of which is worse.
 
     It needs no key and no network. DIRECTORY (default: deemster-demo) gets a suite, a dataset, the answers of both
     versions, the two runs, and a page with their comparison, which is opened where standard output is a terminal.

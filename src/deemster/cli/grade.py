@@ -90,6 +90,8 @@ def _take_grading_options(flags: Flags) -> GradingOptions:
     if not isinstance(is_durable, bool):
         raise ConfigurationError(Issue("`durable` is true or false.", file))
     allowance = read_allowance(settings.pop(_MAX_FAILED)) if _MAX_FAILED in settings else NONE_UNSCORED
+    if allowance.samples:
+        raise ConfigurationError(Issue("`max_failed` counts verdicts: a count such as 3, or a share such as 2%.", file))
 
     try:
         grader = build_grader(settings, folder=folder)
@@ -118,7 +120,7 @@ def _read_settings(path: str) -> tuple[dict[str, Any], Path]:
 @click.command(
     "grade",
     cls=Verb,
-    short_help="Grade submissions by a rubric, and tell how judges agree with people.",
+    short_help="Grade submissions by a rubric, with one judge or a panel.",
     examples=[
         "deemster grade essays.yml --models suite.yml",
         "deemster grade essays.yml --models suite.yml --rubric rubric.yml --to votes.json",
@@ -146,7 +148,7 @@ def command(
     dry_run: bool,
     quiet: bool,
 ) -> None:
-    """Grade submissions by a rubric, and tell how judges agree with people.
+    """Grade submissions by a rubric, with one judge or a panel.
 
     DATASET is a rubric dataset, or a spreadsheet (.csv, .tsv, .xlsx) with the columns `id` and `submission`, which
     needs --rubric; columns with the names of criteria hold labels of people. Every judge votes on every criterion. The

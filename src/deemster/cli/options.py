@@ -65,8 +65,7 @@ only_option = click.option(
     "--only",
     multiple=True,
     metavar="EXPR",
-    help="Only samples such as tag:x, id:q*, lang=de, failed (in the latest run), failed:RUN or answered; "
-    "repeatable, kinds must all hold. `deemster help samples` says more.",
+    help="Only tag:x, id:q*, lang=de, failed: `help samples`.",
 )
 
 
@@ -140,7 +139,7 @@ def read_settings(shape: type[Settings], overrides: Sequence[str], **settings: A
     return decoded
 
 
-quiet_option = click.option("--quiet", is_flag=True, help="Show no progress and no result on the terminal.")
+quiet_option = click.option("--quiet", is_flag=True, help="Show no progress and no result.")
 
 
 def _parse_columns(

@@ -16,6 +16,7 @@ _T = TypeVar("_T")
 # What is written now in place of a parameter that has another name in its settings; until 1.0.
 _RENAMED = {
     "limits": "calls=dm.ModelCalls(...)",
+    "n_bootstrap": "bootstrap=dm.agreement.BootstrapSettings(replicates=...)",
     "cluster": "settings=dm.EvaluationSettings(on=...)",
     "partial": "settings=dm.EvaluationSettings(only_answered=True)",
     "group": 'metrics=["group:generation"]',
@@ -55,7 +56,8 @@ def checks_parameters(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
         for name, kind in settings.items():
             if name in kwargs and not isinstance(kwargs[name], kind):
-                raise ConfigurationError(f"`{name}` is `{kind.__name__}(...)`, not {show_value(kwargs[name])[:60]}.")
+                value = show_value(kwargs[name])[:60]
+                raise ConfigurationError(f"`{name}` is `{_public_name(kind)}(...)`, not {value}.")
         return function(*args, **kwargs)
 
     return call
@@ -63,7 +65,7 @@ def checks_parameters(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 def _field_names(kind: type) -> tuple[str, ...]:
     """The fields of a settings object, a named tuple or a struct; none of anything else."""
-    names: tuple[str, ...] = getattr(kind, "_fields", None) or getattr(kind, "__struct_fields__", ())
+    names: tuple[str, ...] = getattr(kind, "_fields" if issubclass(kind, tuple) else "__struct_fields__", ())
     return names
 
 
