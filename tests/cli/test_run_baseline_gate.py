@@ -43,7 +43,7 @@ def test_every_exit_code_is_reached_and_its_decision_printed(folder, golden, nam
 def test_gate_table_of_a_report_is_printed(folder, golden):
     ready(folder, 'margin: 0.05, cohorts: "*", max_single_drop: 0.5', wrong={1}, metrics="exact-match, token-f1")
     ran(folder, wrong=range(1, 12))
-    shown = called("show", "latest", COLUMNS="200").stdout
+    shown = called("show", "latest", "--full", COLUMNS="200").stdout
     golden("cli/baseline-gate-report.txt", shown[: shown.index("Per-metric")])
 
 

@@ -17,7 +17,7 @@ Headings: TypeAlias = Mapping[str, Sequence[str]]
 HEADINGS: Headings = {
     "Which samples": ("--only",),
     _MONEY: ("--models", "--cache", "--budget", "--offline"),
-    "Written": ("--to", "--without-text"),
+    "Written": ("--to", "--without-text", "--full"),
     "Kept": ("--store", "--resume", "--allow-changed", "--name", "--as-baseline"),
 }
 

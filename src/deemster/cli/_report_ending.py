@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deemster.datasets import SelectedPart
     from deemster.gate import GateDecision
     from deemster.report import Report
+    from deemster.report.overview import NamedRun
 
 # So many checks that did not pass are named where no report is printed.
 _MOST_CHECKS = 20
@@ -26,7 +27,7 @@ def write_and_print(
     *,
     quotes: Mapping[str, frozenset[str] | None],
     quiet: bool,
-    again: str | None,
+    named: NamedRun | None,
     comparison: Comparison | None = None,
 ) -> ExitCode:
     """Write and print a report; returns the exit code.
@@ -36,11 +37,9 @@ def write_and_print(
         reports: Where it is written, and what it leaves out.
         quotes: By a metric's name, the details that may repeat text.
         quiet: Whether it is not printed on the terminal.
-        again: The command that writes it again; None where it is not stored.
+        named: How commands find the run; None where it is not stored.
         comparison: Its comparison with the baseline, where there is one.
     """
-    from deemster.report.report_sections import report_sections
-
     code = exit_code(report)
     shown = reports.shown(report, quotes)
     compared = None if comparison is None else reports.shown_comparison(comparison, quotes.get)
@@ -48,13 +47,14 @@ def write_and_print(
         reports.write(shown, comparison=compared)
     except ReportError as error:
         complain(str(error))
-        if again is not None:
+        if named is not None:
+            again = f"deemster show {report.run.id}{named.store_flag}"
             note(f"The run is stored. To write its report again: {again}")
         code = ExitCode.INCOMPLETE
     if not quiet:
         reports.note_texts()
     if not reports.takes_stdout and not quiet:
-        print_sections(report_sections(shown))
+        print_report(shown, named, full=reports.full)
     else:
         if report.totals.unscored:
             _print_failures(shown)
@@ -64,6 +64,20 @@ def write_and_print(
     if report.run.status != "complete":
         note(visible(f"{report.run.status}: {report.run.reason}."))
     return code
+
+
+def print_report(report: Report, named: NamedRun | None, *, full: bool) -> None:
+    """Print a report.
+
+    Args:
+        report: The report.
+        named: How commands find the run; None where it is not stored.
+        full: Whether it is printed whole, and not one screen of it.
+    """
+    from deemster.report.overview import overview_sections
+    from deemster.report.report_sections import report_sections
+
+    print_sections(report_sections(report) if full else overview_sections(report, named))
 
 
 def exit_code(report: Report) -> ExitCode:
