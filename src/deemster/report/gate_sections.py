@@ -78,15 +78,15 @@ def format_against_bound(check: GateCheck) -> str:
         return f"{format_observed(check)}, required {check.required:.4g}"
 
     places = supported_places((check.low, check.high))
-    while places < _DECIMALS and check.observed is not None and _looks_reached(check.observed, check.required, places):
+    while places < _DECIMALS and check.observed is not None and _is_near(check.observed, check.required, places):
         places += 1
     number, low, high = (format_number(end, places=places) for end in (check.observed, check.low, check.high))
     return f"{number} (interval {low} to {high}), required {check.required:.4g}"
 
 
-def _looks_reached(observed: float, required: float, places: int) -> bool:
-    """Whether a number that is not the bound would look like it with so many decimals."""
-    return observed != required and abs(round(observed, places) - required) < 0.5 * 10**-places
+def _is_near(observed: float, required: float, places: int) -> bool:
+    """Whether so many decimals hardly tell a number from its bound."""
+    return 0 < abs(observed - required) < 10**-places
 
 
 def _check_interval(check: GateCheck) -> str:
