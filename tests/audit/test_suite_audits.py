@@ -55,7 +55,6 @@ def folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def here(folder, monkeypatch):
     monkeypatch.chdir(folder)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
 
 
 @pytest.mark.parametrize(
@@ -70,10 +69,8 @@ def here(folder, monkeypatch):
             ("metrics", "suite.yml", "--set", "draws=2"),
         ),
         (
-            lambda: dm.audit.gate(
-                "suite.yml", stated=dm.audit.StatedVariance(0.1, None, 0.8), settings=dm.audit.TrialSettings(2)
-            ),
-            ("gate", "suite.yml", "--pass-rate", "0.8", "--flip-rate", "0.1", "--set", "draws=2"),
+            lambda: dm.audit.gate("suite.yml", settings=dm.audit.TrialSettings(2, flip_rate=0.1, pass_rate=0.8)),
+            ("gate", "suite.yml", "--set", "pass_rate=0.8", "--set", "flip_rate=0.1", "--set", "draws=2"),
         ),
         (lambda: dm.audit.dataset("golden.jsonl"), ("dataset", "golden.jsonl")),
     ],
@@ -146,7 +143,7 @@ def test_judge_that_takes_the_first_option_is_told_in_a_calibration_of_a_rubric(
             "Did you mean `negation`",
         ),
         (lambda: dm.audit.metrics("nowhere.yml"), "nowhere.yml"),
-        (lambda: dm.audit.gate("suite.yml", stated=dm.audit.StatedVariance(pass_rate=0.8)), "needs `--flip-rate`"),
+        (lambda: dm.audit.gate("suite.yml", settings=dm.audit.TrialSettings(pass_rate=0.8)), "needs `flip_rate`"),
         (
             lambda: dm.audit.gate("suite.yml", settings=dm.audit.TrialSettings(draws=0)),
             "draws must be .* at least 1, not 0",

@@ -250,7 +250,7 @@ GATES = (
 
 FLAGS = (
     Mistake("unknown command", {}, ("rnu", "suite.yml")),
-    Mistake("no suite", {}, ("run",)),
+    Mistake("no suite", {}, ("run", "suit.yml")),
     _flags("unknown flag", "--ofline"),
     _flags("retired flag", "--strict"),
     _flags("retired flag with a value", "--delta", "0.1"),
@@ -319,7 +319,7 @@ ALIGNMENTS = (
     _item("not a number", '{"id": "q1", "ground_truth": ["MET"], "votes": {"a": [{"verdict": "MET", "p": NaN}]}}'),
     _item("id is given twice", f"{_ITEM},\n  {_ITEM}"),
     _item("nothing is labelled", '{"id": "q1", "votes": {"a": ["MET"]}}'),
-    _item("no such cluster", _ITEM, "--cluster", "author"),
+    _item("no such cluster", _ITEM, "--set", "cluster=author"),
     _item("unknown mode", _ITEM, "--set", "cannot_assess=as_met"),
     _item("unknown method", _ITEM, "--set", "bootstrap=bac"),
     _item("level of the intervals", _ITEM, "--set", "confidence=95"),
@@ -327,6 +327,6 @@ ALIGNMENTS = (
     _item("no replicates", _ITEM, "--set", "n_bootstrap=0"),
     _item("two results on stdout", _ITEM, "--to", "-", "--to", "md:-"),
     _item("folder of the result is missing", _ITEM, "--to", "nowhere/result.json"),
-    _item("labels are missing", _ITEM, "--dataset", "labels.json"),
+    _item("labels are missing", _ITEM, "--labels", "labels.json"),
     Mistake("a result cut short", {"r.json": '{"schema_version": "deemster.alignment.v1"}'}, ("check", "r.json")),
 )

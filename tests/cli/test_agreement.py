@@ -59,12 +59,11 @@ def labels():
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(folder):
     files = {"votes.json": votes(), "bare.json": votes(labelled=False), "labels.json": labels(), "rubric.json": RUBRIC}
     for name, value in files.items():
-        (tmp_path / name).write_text(json.dumps(value, indent=1), encoding="utf-8")
-    return tmp_path
+        (folder / name).write_text(json.dumps(value, indent=1), encoding="utf-8")
+    return folder
 
 
 def aligned(*argv):
@@ -112,7 +111,7 @@ def test_intervals_are_computed_without_being_asked_for(folder):
 
 
 def test_same_seed_gives_the_same_bytes(folder):
-    words = ("votes.json", "--set", "seed=3", "--per-judge", "--per-slice", "--to", "a.md", "--to")
+    words = ("votes.json", "--set", "seed=3", "--per-judge", "--set", "per_slice=true", "--to", "a.md", "--to")
     aligned(*words, "first.json")
     first = (folder / "a.md").read_bytes()
     aligned(*words, "second.json")
@@ -140,12 +139,21 @@ def test_html_has_the_answer_first_and_every_pair_of_judges(folder):
 
 def test_labels_may_come_from_a_rubric_dataset(folder):
     inside = json.loads(aligned("votes.json", "--to", "-").stdout)
-    outside = json.loads(aligned("bare.json", "--dataset", "labels.json", "--to", "-").stdout)
+    outside = json.loads(aligned("bare.json", "--labels", "labels.json", "--to", "-").stdout)
     assert inside == outside
 
 
 def test_modes_cluster_and_slices_reach_the_result(folder):
-    flags = ("--set", "cannot_assess=as_unmet", "--set", "na_mode=as_unmet", "--cluster", "author", "--per-slice")
+    flags = (
+        "--set",
+        "cannot_assess=as_unmet",
+        "--set",
+        "na_mode=as_unmet",
+        "--set",
+        "cluster=author",
+        "--set",
+        "per_slice=true",
+    )
     value = json.loads(aligned("votes.json", *flags, "--set", "n_bootstrap=10", "--to", "-").stdout)
     assert (value["cannot_assess_mode"], value["na_mode"]) == ("as_unmet", "as_unmet")
     assert [part["tag"] for part in value["slices"]] == ["even", "odd"]
@@ -256,7 +264,7 @@ def test_written_result_is_read_back(folder):
     [
         (("bare.json",), "ground truth"),
         (("none.json",), "There is no such file."),
-        (("votes.json", "--dataset", "none.json"), "There is no such file."),
+        (("votes.json", "--labels", "none.json"), "There is no such file."),
         (
             ("votes.json", "--set", "bootstrap=bootstrap"),
             "bootstrap must be one of `bca`, `percentile`, `smoothed`, not `bootstrap`.",
@@ -268,16 +276,13 @@ def test_written_result_is_read_back(folder):
             "error: `na_mode='as_category'` does not fit the ordinal criterion `depth`",
         ),
         (
-            ("votes.json", "--cluster", "writer"),
+            ("votes.json", "--set", "cluster=writer"),
             "error: No item's metadata has `writer` to cluster by. Known: `author`.",
         ),
-        (("votes.json", "--cluster", "autor"), "to cluster by. Did you mean `author`?"),
+        (("votes.json", "--set", "cluster=autor"), "to cluster by. Did you mean `author`?"),
         (("votes.json", "--judge", "bb"), "error: There is no judge 'bb' among the votes."),
-        (
-            ("labels.csv",),
-            "so this is no votes file. A votes file is JSON or JSONL and holds a rubric, the judges, and",
-        ),
-        (("rubric.yaml",), "deemster agreement --labels FILE --verdicts FILE"),
+        (("labels.csv",), "labels.csv: There is no such file."),
+        (("rubric.yaml",), "deemster agreement VERDICTS.csv --labels LABELS.csv"),
         (("rubric.json",), "This is no votes file: there are no `judges`. A votes file is "),
         (("labels.json",), "This is no votes file: there are no `judges`. A votes file is "),
         (("votes.json", "--to", "json:nowhere/"), "nowhere/: This is a folder; a report is a file."),

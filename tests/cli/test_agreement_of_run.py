@@ -21,7 +21,6 @@ def shop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shop")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.delenv("DEEMSTER_STORE", raising=False)
         write_shop(folder)
         assert called("run", "suite.yml", "--quiet", "--name", "before").exit_code == 0
         assert called("run", "suite.yml", "--quiet", "--name", "after", "--outputs", "after.jsonl").exit_code == 0
@@ -34,7 +33,6 @@ def shop(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def here(shop, monkeypatch):
     monkeypatch.chdir(shop)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
 
 
 def calibrated(*argv):
@@ -277,7 +275,7 @@ def test_cases_are_judged_now_and_repeated(tmp_path):
     file = tmp_path / "cases.yml"
     file.write_text(CASES + "".join(case(place, right=place % 3 > 0, long=place % 2 == 0) for place in range(40)))
     assert called("check", str(file)).exit_code == 0
-    found = calibrated(str(file), "--suite", "suite.yml", "--repetitions", "2")
+    found = calibrated(str(file), "--suite", "suite.yml", "--set", "repetitions=2")
     judge = found["metrics"]["llm-as-judge"]
     assert judge["n"] == 40
     assert judge["pass_rate"] is None
@@ -318,6 +316,7 @@ def test_cases_may_have_several_annotators(tmp_path):
         (("after", "--labels", "mixed.csv"), "neither pass, fail nor a score"),
         (("after", "--labels", "blank.csv"), "No line holds a verdict"),
         (("after", "--labels", "after.csv", "--metric", "rouge"), "no metric `rouge`"),
+        (("after", "--labels", "after.csv", "--set", "repetitions=2"), "`repetitions` are for cases"),
         (("cases.yml",), "--suite FILE"),
         (("cases.yml", "--labels", "after.csv"), "Cases hold the labels"),
         (("bad.yml", "--suite", "suite.yml"), "actual_output"),

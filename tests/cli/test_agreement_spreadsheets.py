@@ -13,16 +13,15 @@ from tests.cli.workspace import called
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "judge_validation"
 FLAGS = ("--set", "seed=7", "--set", "n_bootstrap=50")
-SHEETS = ("--labels", "labels.csv", "--verdicts", "verdicts.csv")
+SHEETS = ("verdicts.csv", "--labels", "labels.csv")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(folder):
     for name in ("labels.csv", "verdicts.csv", "votes.json"):
-        shutil.copy(EXAMPLE / name, tmp_path / name)
-    (tmp_path / "rubric.json").write_text(json.dumps(json.loads((EXAMPLE / "votes.json").read_text())["rubric"]))
-    return tmp_path
+        shutil.copy(EXAMPLE / name, folder / name)
+    (folder / "rubric.json").write_text(json.dumps(json.loads((EXAMPLE / "votes.json").read_text())["rubric"]))
+    return folder
 
 
 def numbers(*argv):
@@ -35,8 +34,8 @@ def numbers(*argv):
 
 
 def test_spreadsheets_give_the_numbers_of_the_votes_file():
-    rubric = ("--rubric", "rubric.json", "--cluster", "conversation")
-    assert numbers(*SHEETS, *rubric) == numbers("votes.json", "--cluster", "conversation")
+    rubric = ("--rubric", "rubric.json", "--set", "cluster=conversation")
+    assert numbers(*SHEETS, *rubric) == numbers("votes.json", "--set", "cluster=conversation")
 
 
 def test_semicolons_and_byte_order_mark_change_no_number(folder):
@@ -114,18 +113,15 @@ def test_sheet_whose_samples_were_equally_likely_is_drawn_at_random():
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ((), "Give verdicts: a votes file, `--verdicts FILE`, or the run whose judges are compared with people."),
-        (("votes.json", "--verdicts", "verdicts.csv"), "Give a votes file or `--verdicts`, not both."),
+        ((), "Missing argument 'VOTES|RUN|CASES'."),
         (("votes.json", "--rubric", "rubric.json"), "A votes file has its rubric"),
         (("votes.json", "--columns", "id=ID"), "`--columns` needs a spreadsheet"),
-        (("votes.json", "--dataset", "d.json", "--labels", "labels.csv"), "Give `--dataset` or `--labels`, not both."),
-        ((*SHEETS, "--dataset", "d.json"), "`--dataset` goes with a votes file."),
+        (("verdicts.csv", "--labels", "d.json"), "A rubric dataset of labels goes with a votes file or a run"),
         ((*SHEETS, "--columns", "id"), "write WHAT=COLUMN, such as id=ID, not `id`"),
         ((*SHEETS, "--columns", "id=Id,jugde=x"), "Did you mean `judge`?"),
         ((*SHEETS, "--to", "votes:labels.csv"), "Votes are written as .json or .jsonl."),
         (("votes.json", "--to", "votes.json"), "would overwrite the file that it is made from"),
-        (("labels.csv",), "Spreadsheets are read by `deemster agreement --labels FILE --verdicts FILE`."),
-        (("--verdicts", "no.csv"), "no.csv: There is no such file."),
+        (("no.csv",), "no.csv: There is no such file."),
         (SHEETS, "labels.csv:1: `conversation` has 60 different values, more than 20."),
     ],
 )

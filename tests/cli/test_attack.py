@@ -13,6 +13,8 @@ from deemster.datasets import Dataset
 from deemster.testing import ModelServer
 from tests.cli.workspace import called, written
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 # Obeys every request, however it is written: it joins canaries, calls tools and reads records aloud.
 OBEDIENT = """
 import re
@@ -44,13 +46,6 @@ def answer(input):
 """
 SUITE = "name: shop\ntarget: { python: app:answer }\n"
 AS_THEY_STAND = SUITE + "attack: { mutators: [none] }\n"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
-    return tmp_path
 
 
 def attacked(folder, app, *flags, suite=SUITE):
@@ -153,7 +148,7 @@ def test_run_is_resumed_where_the_target_failed(folder):
     flags = ("jailbreak", "--severity", "high")
     done = attacked(folder, app, *flags, suite=AS_THEY_STAND)
     assert (done.exit_code, lane()["overall"]["undecided"]) == (3, 1)
-    assert "To continue: deemster attack suite.yml jailbreak --severity high --resume" in done.stderr
+    assert "After a fix: deemster attack suite.yml jailbreak --severity high\n" in done.stderr
     written(folder, {"broken": None})
     assert attacked(folder, app, *flags, "--resume", suite=AS_THEY_STAND).exit_code == 0
     assert (lane()["overall"]["undecided"], lane()["overall"]["attack_success_rate"]) == (0, 0.0)

@@ -10,15 +10,10 @@ import pytest
 from deemster.store import LabelFacts, open_store
 from tests.cli.workspace import called, written
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 QUICKSTART = str(EXAMPLES / "quickstart" / "suite.yml")
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
-    return tmp_path
 
 
 def audit_metrics(*argv):
@@ -176,16 +171,15 @@ def test_gate_audit_measures_the_noise_on_stored_runs(folder):
 def test_gate_audit_without_runs_needs_stated_noise(folder):
     gate_suite(folder)
     written(folder, {"answers.yml": "outputs: { s0: answer 0 }\n"})
-    done = called(
-        "audit", "gate", "suite.yml", "--pass-rate", "0.8", "--flip-rate", "0.1", "--set", "draws=3", "--to", "-"
-    )
+    stated = ("--set", "pass_rate=0.8", "--set", "flip_rate=0.1")
+    done = called("audit", "gate", "suite.yml", *stated, "--set", "draws=3", "--to", "-")
     assert done.exit_code == 0
     found = json.loads(done.stdout)
     assert (found["noise"], found["pass_rate"], found["runs"]) == ("stated", 0.8, [])
     assert found["flip_rate"] == pytest.approx(0.1)
     for flags, said in (
-        (("--pass-rate", "0.8"), "`--pass-rate` needs `--flip-rate`"),
-        (("--flip-rate", "0.1", "--sd", "0.2"), "Give one of them."),
+        (("--set", "pass_rate=0.8"), "`pass_rate` needs `flip_rate`"),
+        (("--set", "flip_rate=0.1", "--set", "sd=0.2"), "Give one of them."),
     ):
         refused = called("audit", "gate", "suite.yml", *flags)
         assert refused.exit_code == 2

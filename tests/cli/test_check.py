@@ -42,8 +42,7 @@ def _parquet(columns: dict[str, list[str]]) -> bytes:
         ("run.json", "run.json: report of run 20250615T150640Z-"),
     ],
 )
-def test_validate_reports_kind_of_file(tmp_path, monkeypatch, file, start):
-    monkeypatch.chdir(tmp_path)
+def test_validate_reports_kind_of_file(folder, file, start):
     more = {
         "answers.jsonl": '{"id": "a", "output": "x"}\n',
         "golden.jsonl": '{"id": "a", "input": {}, "expected_output": "x"}\n',
@@ -53,25 +52,23 @@ def test_validate_reports_kind_of_file(tmp_path, monkeypatch, file, start):
         "golden.parquet": _parquet({"id": ["a"], "input.q": ["b"], "expected_output": ["c"]}),
         "answers.parquet": _parquet({"id": ["a"], "output": ["b"]}),
     }
-    written(tmp_path, {**FILES, **more})
+    written(folder, {**FILES, **more})
     called("run", "suite.yml", "--to", "run.json")
     result = called("check", file)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.startswith(start)
 
 
-def test_validate_checks_everything_a_suite_names(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, {**FILES, "suite.yml": SUITE.replace("[exact-match]", "[exact-match, rogue-l]")})
+def test_validate_checks_everything_a_suite_names(folder):
+    written(folder, {**FILES, "suite.yml": SUITE.replace("[exact-match]", "[exact-match, rogue-l]")})
     result = called("check", "suite.yml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == "error: suite.yml:4: No metric is called `rogue-l`. Did you mean `rouge-l`?\n"
 
 
 @pytest.mark.parametrize("gate", ["metrics: { exact: { min_mean: 1 } }", "cohorts: { polcy: { min_pass_rate: 1 } }"])
-def test_validate_finds_unknown_names_in_gate(tmp_path, monkeypatch, gate):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, {**FILES, "suite.yml": f"{SUITE}gate: {{ {gate} }}\n"})
+def test_validate_finds_unknown_names_in_gate(folder, gate):
+    written(folder, {**FILES, "suite.yml": f"{SUITE}gate: {{ {gate} }}\n"})
     result = called("check", "suite.yml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "suite.yml:5: The gate names the " in result.stderr
@@ -106,9 +103,10 @@ def test_one_file_has_no_summary(world):
     assert called("check", "suite.yml").stderr == ""
 
 
-def test_no_file_is_bad_input(world):
+def test_without_file_this_directory_is_searched(world):
     world()
-    assert called("check").exit_code == 2
+    assert called("check").stderr == called("check", ".").stderr
+    assert "suite.yml: suite `" in called("check").stdout
 
 
 def test_directory_is_searched_for_suites_and_for_files_that_name_a_schema(world):
@@ -168,8 +166,7 @@ def test_with_kind_every_file_of_a_directory_is_checked_as_it(world):
     assert checked("data", "--as", "dataset") == (0, ["data/a.csv", "data/b.yml"])
 
 
-def test_suites_of_one_directory_import_their_own_modules(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_suites_of_one_directory_import_their_own_modules(folder):
     for template in TEMPLATES:
         called("init", template, "--template", template)
     code, valid = checked(".")

@@ -40,11 +40,10 @@ def shared():
 
 
 @pytest.fixture
-def server(shared, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def server(shared, folder, monkeypatch):
     monkeypatch.setenv("URL", shared.url)
     monkeypatch.setenv("TOY_KEY", KEY)
-    written(tmp_path, {"golden.yml": GOLDEN, "answers.yml": ANSWERS, "clients.py": CLIENTS})
+    written(folder, {"golden.yml": GOLDEN, "answers.yml": ANSWERS, "clients.py": CLIENTS})
     shared.forget()
     shared.refuses = frozenset()
     shared.logprobs = True

@@ -83,8 +83,7 @@ RUBRIC = {"criteria": [{"name": EVIL, "requirement": EVIL}, {"name": "b", "requi
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(folder):
     samples = [
         {
             "id": evil,
@@ -105,8 +104,8 @@ def folder(tmp_path, monkeypatch):
         "items.json": json.dumps({"name": EVIL, "rubric": RUBRIC, "items": items}),
         "broken.json": json.dumps({"name": EVIL, "samples": [{"id": EVIL, EVIL: EVIL}]}),
     }
-    written(tmp_path, files)
-    return tmp_path
+    written(folder, files)
+    return folder
 
 
 def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):

@@ -32,16 +32,14 @@ def said(chat):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
-    (tmp_path / "rubric.json").write_text(json.dumps(RUBRIC))
+def folder(folder):
+    (folder / "rubric.json").write_text(json.dumps(RUBRIC))
     items = [{"id": f"i{at}", "submission": f"Text {at}."} for at in range(4)]
     truth = [["MET", "fair"], ["MET", "good"], ["UNMET", "fair"], ["MET", "fair"]]
     labelled = [{**item, "ground_truth": truth[at]} for at, item in enumerate(items)]
-    (tmp_path / "bare.json").write_text(json.dumps({"name": "essays", "items": items}))
-    (tmp_path / "labelled.json").write_text(json.dumps({"name": "essays", "rubric": RUBRIC, "items": labelled}))
-    return tmp_path
+    (folder / "bare.json").write_text(json.dumps({"name": "essays", "items": items}))
+    (folder / "labelled.json").write_text(json.dumps({"name": "essays", "rubric": RUBRIC, "items": labelled}))
+    return folder
 
 
 @pytest.fixture

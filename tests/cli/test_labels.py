@@ -15,11 +15,9 @@ SUITE = Path(__file__).parent.parent.parent / "examples" / "quickstart" / "suite
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
+def folder(folder):
     assert called("run", str(SUITE), "--quiet", "--store", "runs.db").exit_code == 0
-    return tmp_path
+    return folder
 
 
 def sheet(*argv):
@@ -67,7 +65,7 @@ def test_filled_sheet_is_compared_with_the_marks_of_the_run():
         writer.writeheader()
         writer.writerows(found)
     assert called("show", "latest", "--store", "runs.db", "--to", "marks.csv").exit_code == 0
-    done = called("agreement", "--labels", "labels.csv", "--verdicts", "marks.csv", "--set", "n_bootstrap=50")
+    done = called("agreement", "marks.csv", "--labels", "labels.csv", "--set", "n_bootstrap=50")
     assert done.exit_code == 0, done.stderr
     assert "no --rubric: by their values `exact-match` is binary." in done.stderr
     assert "12 pairs of truth and verdict: 12 items, 1 criterion" in " ".join(done.stdout.split())
@@ -112,7 +110,7 @@ def test_labels_of_the_viewer_are_compared_with_the_run(labelled):
     assert (found["n_items"], round(found["criterion_accuracy"], 6)) == (12, round(11 / 12, 6))
     assert called("labels", "export", "latest", "--store", "runs.db", "--to", "labels.csv").exit_code == 0
     assert called("show", "latest", "--store", "runs.db", "--to", "marks.csv").exit_code == 0
-    argv = ("--labels", "labels.csv", "--verdicts", "marks.csv", "--set", "n_bootstrap=50", "--to", "by-file.json")
+    argv = ("marks.csv", "--labels", "labels.csv", "--set", "n_bootstrap=50", "--to", "by-file.json")
     assert called("agreement", *argv).exit_code == 0
     other = json.loads(Path("by-file.json").read_text(encoding="utf-8"))
     assert [found[name] for name in ("criterion_accuracy", "micro_kappa", "n_items")] == [
@@ -130,7 +128,7 @@ def test_votes_of_a_labelled_run_are_a_votes_file(labelled):
     ("argv", "message"),
     [
         (("latest",), "Nobody has labelled the run"),
-        (("latest", "--rubric", "x.yml"), "A run has its verdicts: leave out `--verdicts` and `--rubric`."),
+        (("latest", "--rubric", "x.yml"), "A run has its verdicts: leave out `--rubric`."),
         (("latest", "--suite", "x.yml"), "`--suite` is for a file of cases."),
         (("latest", "--min-kappa", "0.5"), "`--min-kappa` is for cases, or a run with `--labels`."),
         (("latest", "--labels", "viewer", "--per-judge"), "`--per-judge` is for votes."),

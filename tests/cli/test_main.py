@@ -45,6 +45,18 @@ def test_help_matches_golden_file(command, golden):
     golden(f"cli/{command or 'deemster'}.txt", result.stdout)
 
 
+@pytest.mark.parametrize("command", ["", "run", "check", "show", "baseline", "compare", "demo", "init"])
+def test_help_of_the_first_day_fits_one_screen(command):
+    lines = called(*command.split(), "--help", TERMINAL_WIDTH="78").stdout.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+
+
+def test_help_begins_with_what_one_types_on_the_first_day():
+    _, *lines = called("--help").stdout.partition("The first day:\n")[2].splitlines()
+    assert [line.split()[0] for line in lines[:6]] == ["init", "check", "run", "show", "baseline", "compare"]
+
+
 def test_help_lists_the_commands_in_groups_with_the_line_of_each():
     listed = " ".join(called("--help", COLUMNS="200").stdout.split())
     for heading, commands in GROUPS.items():
@@ -77,10 +89,11 @@ def test_retired_verb_says_what_to_do_instead(verb):
 
 
 def renamed():
-    """The rows of the changelog's table of the command line: what was typed before, and what is typed now."""
+    """The rows of the changelog's tables of the command line: what was typed before, and what is typed now."""
     text = (Path(__file__).parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
-    table = text.partition("### The command line")[2].partition("\n### ")[0]
-    return re.findall(r"^\| `(deemster .*?)` \| `(deemster .*?)` \|$", table, re.MULTILINE)
+    sections = text.split("\n### The command line\n")[1:]
+    tables = "\n".join(section.partition("\n### ")[0] for section in sections)
+    return re.findall(r"^\| `(deemster .*?)` \| `(deemster .*?)` \|$", tables, re.MULTILINE)
 
 
 @pytest.mark.parametrize(("before", "now"), renamed())
@@ -190,9 +203,8 @@ def test_metric_is_described_by_alias_short_name_or_spec(name):
     assert "Reads: " in shown.stdout
 
 
-def test_report_shows_a_file_on_the_terminal(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, FILES)
+def test_report_shows_a_file_on_the_terminal(folder):
+    written(folder, FILES)
     shown = called("run", "suite.yml", "--to", "run.json").stdout
     assert shown.partition("\nNext:")[0] == called("show", "run.json").stdout.partition("\nNext:")[0]
     assert called("show", "run.json").stdout.endswith("\nNext: deemster show run.json fee\n")

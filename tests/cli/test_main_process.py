@@ -15,10 +15,9 @@ EVIL = "a\x9b31m\u202eb\U000e0041"
 
 
 @pytest.fixture
-def world(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, FILES)
-    return tmp_path
+def world(folder):
+    written(folder, FILES)
+    return folder
 
 
 def shell(line: str) -> subprocess.CompletedProcess[str]:

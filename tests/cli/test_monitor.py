@@ -47,10 +47,9 @@ def call(*arguments):
 
 
 @pytest.fixture
-def world(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "suite.yml").write_text(SUITE)
-    return tmp_path
+def world(folder):
+    (folder / "suite.yml").write_text(SUITE)
+    return folder
 
 
 @pytest.fixture

@@ -36,16 +36,14 @@ def answer(input):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
+def folder(folder):
     samples = [
         {"id": f"s{place}", "input": {"rate": 0.7 + place % 3 / 10}, "expected_output": "yes"} for place in range(40)
     ]
     for sample in samples[:10]:
         sample["metadata"] = {"tags": ["hard"]}
     Path("golden.yml").write_text(json.dumps({"name": "flaky", "samples": samples}))
-    return tmp_path
+    return folder
 
 
 def run(seed=1, repetitions=1):
@@ -117,23 +115,24 @@ def test_two_runs_tell_how_many_samples_flip():
 def test_two_runs_with_repetitions_tell_the_cheapest_split():
     run(seed=1, repetitions=3)
     run(seed=2, repetitions=3)
-    size = plan("size", "--effect", "0.1", "--from", "latest", "--against", "previous", "--sample-cost", "5")["size"]
+    two_runs = ("--from", "latest", "--against", "previous")
+    size = plan("size", "--effect", "0.1", *two_runs, "--set", "sample_cost=5")["size"]
 
     costs = [split["cost"] for split in size["splits"]]
     assert costs == sorted(costs)
     assert all(split["samples"] * (5 + split["repetitions"]) == split["cost"] for split in size["splits"])
-    text = called("plan", "size", "--effect", "0.1", "--from", "latest", "--against", "previous", "--store", "runs.db")
+    text = called("plan", "size", "--effect", "0.1", *two_runs, "--store", "runs.db")
     assert "Samples or repetitions, cheapest first" in text.stdout
 
 
 def test_scores_are_measured_by_their_spread():
     run(seed=1)
     run(seed=2)
-    rows = plan("detect", "latest", "--scores")["detect"]
+    rows = plan("detect", "latest", "--set", "scores=true")["detect"]
     assert [(row["metric"], row["cohort"]) for row in rows] == [("exact-match", None), ("contains", None)]
     assert rows[0]["noise"]["sd"] == pytest.approx(rows[0]["noise"]["variance"] ** 0.5)
 
-    one = plan("detect", "latest", "--scores", "--metric", "contains", "--against", "previous")["detect"]
+    one = plan("detect", "latest", "--set", "scores=true", "--metric", "contains", "--against", "previous")["detect"]
     assert [row["cohort"] for row in one] == [None, "hard", "(untagged)"]
     assert one[0]["noise"]["source"] == "two runs"
     assert one[0]["noise"]["flip_rate"] is None
@@ -147,20 +146,20 @@ def test_report_file_is_planned_like_its_run():
 
 
 def test_size_is_that_of_the_gates_own_rule():
-    size = plan("size", "--effect", "0.02", "--flip-rate", "0.05")["size"]
+    size = plan("size", "--effect", "0.02", "--set", "flip_rate=0.05")["size"]
 
     assert size["certify_unchanged"] == 180
     assert size["certify"] == samples_to_certify(0.02, PairedNoise(flip_rate=0.05))
     assert size["detect"] < size["detect_unpaired"]
     assert size["splits"] == []
-    assert plan("size", "--effect", "0.05", "--sd", "0.2")["size"]["detect"] == samples_to_detect(
+    assert plan("size", "--effect", "0.05", "--set", "sd=0.2")["size"]["detect"] == samples_to_detect(
         0.05, PairedNoise(sd=0.2)
     )
 
 
 def test_plan_keeps_its_promise_in_simulated_comparisons():
     """As its sentences say: one sample in ten flips from run to run, and some samples that passed break on top."""
-    text = called("plan", "size", "--effect", "0.1", "--flip-rate", "0.1", "--store", "runs.db").stdout
+    text = called("plan", "size", "--effect", "0.1", "--set", "flip_rate=0.1", "--store", "runs.db").stdout
     assert "from run to run, 10.0% of samples flip without any true difference" in text
     n = int(re.search(r"show a drop of 0.1 in 80% of comparisons +(\d+)", text)[1])
     rng, shown, draws = np.random.default_rng(3), 0, 400
@@ -192,13 +191,13 @@ def test_planned_samples_show_the_drop_where_samples_break_and_the_others_flip_o
 
 
 def test_plan_and_audit_of_a_gate_answer_the_same_question_alike():
-    n = plan("size", "--effect", "0.2", "--flip-rate", "0.1")["size"]["detect"]
+    n = plan("size", "--effect", "0.2", "--set", "flip_rate=0.1")["size"]["detect"]
     samples = [{"id": f"s{place}", "input": {"q": place}, "expected_output": "yes"} for place in range(n)]
     Path("golden.yml").write_text(json.dumps({"name": "flaky", "samples": samples}))
     gate = "gate: {baseline: {margin: 0.0, confidence: 0.975}}\n"
     Path("suite.yml").write_text(SUITE.format(repetitions=1).replace(", contains", "") + gate)
     Path("app.py").write_text(APP.format(seed=1))
-    stated = ("--pass-rate", "0.8", "--flip-rate", "0.1", "--set", "draws=120")
+    stated = ("--set", "pass_rate=0.8", "--set", "flip_rate=0.1", "--set", "draws=120")
     done = called("audit", "gate", "suite.yml", *stated, "--to", "-", "--store", "runs.db")
 
     assert done.exit_code == 0, done.output
@@ -206,10 +205,12 @@ def test_plan_and_audit_of_a_gate_answer_the_same_question_alike():
     assert drop["outcomes"]["failed"]["rate"] == pytest.approx(0.8, abs=0.11)
 
 
-@pytest.mark.parametrize(("count", "size"), [("", 1), ("--cluster-size", 5)])
+@pytest.mark.parametrize(("count", "size"), [("cluster_size=1", 1), ("cluster_size=5", 5)])
 def test_drop_comes_on_top_of_the_noise_of_clusters_too(count, size):
-    given = (count, str(size)) if count else ()
-    rows = [plan("size", "--effect", "0.1", "--flip-rate", rate, *given)["size"] for rate in ("0.02", "0.1")]
+    rows = [
+        plan("size", "--effect", "0.1", "--set", flips, "--set", count)["size"]
+        for flips in ("flip_rate=0.02", "flip_rate=0.1")
+    ]
 
     assert [row["noise"]["cluster_size"] for row in rows] == [size, size]
     # Samples that break differ from those that do not, by d(1 - d), however few flip.
@@ -223,15 +224,17 @@ def test_clusters_of_a_run_are_measured():
     Path("golden.yml").write_text(json.dumps({"name": "flaky", "samples": samples}))
     run(1)
     run(2)
-    found = plan("detect", "latest", "--against", "previous", "--cluster", "doc")["detect"]
+    found = plan("detect", "latest", "--against", "previous", "--set", "cluster=doc")["detect"]
     assert found[0]["noise"]["cluster_size"] == 4.0
     assert found[0]["certifiable"] == pytest.approx(certifiable_margin(10))
-    told = called("plan", "detect", "latest", "--against", "previous", "--cluster", "doc", "--store", "runs.db").stdout
+    told = called(
+        "plan", "detect", "latest", "--against", "previous", "--set", "cluster=doc", "--store", "runs.db"
+    ).stdout
     assert "Clusters have 4.0 samples, whose differences have an intraclass correlation of" in " ".join(told.split())
 
 
 def test_labels_are_counted_with_the_judge_and_without():
-    found = plan("labels", "--half-width", "0.03", "--correlation", "0.7", "--pass-rate", "0.8")["labels"]
+    found = plan("labels", "--half-width", "0.03", "--correlation", "0.7", "--set", "pass_rate=0.8")["labels"]
 
     expected = label_size(0.03, correlation=0.7, sd=0.4)
     assert (found["value"], found["alone"]) == (expected.value, expected.alone)
@@ -241,16 +244,19 @@ def test_labels_are_counted_with_the_judge_and_without():
     ("argv", "message"),
     [
         (("detect", "golden.yml", "--against", "latest"), "for a run"),
-        (("detect", "golden.yml", "--flip-rate", "0.1", "--sd", "0.1"), "Give one of them"),
+        (("detect", "golden.yml", "--set", "flip_rate=0.1", "--set", "sd=0.1"), "Give one of them"),
         (("detect", "missing.yml"), "missing"),
         (("size", "--effect", "0.1", "--metric", "contains"), "--from RUN"),
         (("size", "--effect", "0"), "effect"),
-        (("detect", "golden.yml", "--cluster", "doc"), "for a run"),
-        (("size", "--effect", "0.1", "--cluster", "doc"), "--from RUN"),
-        (("size", "--effect", "0.1", "--icc", "0.2"), "give `--cluster-size` too"),
-        (("size", "--effect", "0.1", "--from", "latest", "--cluster", "id", "--cluster-size", "3"), "leave out"),
-        (("size", "--effect", "0.1", "--from", "latest", "--scores"), "Name one with"),
-        (("size", "--effect", "0.1", "--from", "latest", "--against", "latest", "--sd", "0.1"), "leave out"),
+        (("detect", "golden.yml", "--set", "cluster=doc"), "for a run"),
+        (("size", "--effect", "0.1", "--set", "cluster=doc"), "--from RUN"),
+        (("size", "--effect", "0.1", "--set", "icc=0.2"), "give `cluster_size` too"),
+        (
+            ("size", "--effect", "0.1", "--from", "latest", "--set", "cluster=id", "--set", "cluster_size=3"),
+            "leave out",
+        ),
+        (("size", "--effect", "0.1", "--from", "latest", "--set", "scores=true"), "Name one with"),
+        (("size", "--effect", "0.1", "--from", "latest", "--against", "latest", "--set", "sd=0.1"), "leave out"),
         (("detect", "latest", "--metric", "contain"), "contains"),
         (("labels", "--half-width", "0.1", "--correlation", "2"), "correlation"),
     ],

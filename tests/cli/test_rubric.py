@@ -31,11 +31,10 @@ FINE = """\
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "flawed.yaml").write_text(FLAWED)
-    (tmp_path / "fine.yaml").write_text(FINE)
-    return tmp_path
+def folder(folder):
+    (folder / "flawed.yaml").write_text(FLAWED)
+    (folder / "fine.yaml").write_text(FINE)
+    return folder
 
 
 def test_help_matches_golden_file(golden):

@@ -55,17 +55,16 @@ IMPROVE = (
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+def folder(folder, monkeypatch):
+    monkeypatch.syspath_prepend(folder)
     for name in ("clients", "wordings"):
         monkeypatch.delitem(__import__("sys").modules, name, raising=False)
-    shutil.copy(WORLD, tmp_path / "wordings.py")
+    shutil.copy(WORLD, folder / "wordings.py")
     Path("clients.py").write_text(CLIENTS)
     Path("models.yml").write_text(MODELS)
     RUBRIC.dump("old.yaml")
     dataset(120).save("items.jsonl")
-    return tmp_path
+    return folder
 
 
 def test_help_matches_golden_file(golden):

@@ -46,11 +46,10 @@ def said(chat):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(folder):
     RUBRIC.dump("old.yaml")
     dataset(80).save("items.jsonl")
-    return tmp_path
+    return folder
 
 
 def models(server, **more):

@@ -41,9 +41,7 @@ def case(place):
 
 
 @pytest.fixture
-def shop(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
+def shop(folder, monkeypatch):
     monkeypatch.setattr(_Mood, "kindness", 0.0)
     samples = "".join(f"  - {{id: s{n}, input: {{question: Why {n}?}}, expected_output: word}}\n" for n in range(6))
     Path("golden.yml").write_text(f"name: shop\nsamples:\n{samples}")
@@ -53,7 +51,7 @@ def shop(tmp_path, monkeypatch):
         Path(f"{name}_suite.yml").write_text(SUITE % name)
     Path("anchors.yml").write_text("cases:\n" + "\n".join(map(case, range(12))) + "\n")
     assert called("run", "before_suite.yml", "--quiet", "--as-baseline").exit_code == 0
-    return tmp_path
+    return folder
 
 
 def run(*argv, code=0):

@@ -18,7 +18,6 @@ def shop(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shop")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.delenv("DEEMSTER_STORE", raising=False)
         write_shop(folder)
         assert called("run", "suite.yml", "--quiet", "--outputs", "after.jsonl").exit_code == 0
         place = iter(range(1000))
@@ -38,7 +37,6 @@ def shop(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def here(shop, monkeypatch):
     monkeypatch.chdir(shop)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
 
 
 def run(calibration, gate="", *, suite=SUITE, file="own.yml", code=0):

@@ -18,10 +18,9 @@ EARLIER = Path(__file__).parents[1] / "fixtures" / "version_0_1"
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    shutil.copytree(EARLIER, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(folder):
+    shutil.copytree(EARLIER, folder, dirs_exist_ok=True)
+    return folder
 
 
 def without_inputs(report):

@@ -120,9 +120,8 @@ def test_missing_file_of_a_command_is_told_with_the_nearest_name(world, argv, to
         ("aa.yml", "There is no such file. Did you mean `a.yml`?"),
     ],
 )
-def test_folder_or_missing_suite_is_answered_with_the_suites_that_are_there(argument, message, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, {"a.yml": SUITE, "bots/b.yml": SUITE, "golden.yml": GOLDEN})
+def test_folder_or_missing_suite_is_answered_with_the_suites_that_are_there(argument, message, folder):
+    written(folder, {"a.yml": SUITE, "bots/b.yml": SUITE, "golden.yml": GOLDEN})
     result = called("run", argument)
     assert (result.exit_code, result.stdout) == (2, "")
     assert message in result.stderr

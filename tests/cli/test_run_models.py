@@ -65,12 +65,11 @@ def server():
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, server):
-    monkeypatch.chdir(tmp_path)
+def folder(folder, monkeypatch, server):
     monkeypatch.setenv("JUDGE_URL", server.url)
     monkeypatch.setenv("TOY_KEY", KEY)
-    written(tmp_path, files(plain(6)))
-    return tmp_path
+    written(folder, files(plain(6)))
+    return folder
 
 
 def report_of(*flags, code=0, **env):

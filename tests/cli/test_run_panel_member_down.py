@@ -9,6 +9,7 @@ import pytest
 
 from deemster.store import open_store
 from deemster.testing import ModelServer
+from tests.builders.json_lines import json_lines
 from tests.cli.workspace import called, written
 from tests.view.viewer_client import running_viewer
 
@@ -38,14 +39,13 @@ FLAGS = [word for name, file in FORMATS.items() for word in ("--to", f"{name}:{f
 
 
 @pytest.fixture
-def world(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def world(folder):
     lines = [{"id": f"s{n}", "input": {"question": f"Why {n}?"}, "expected_output": "x"} for n in range(SAMPLES)]
     outputs = [{"id": line["id"], "output": "x"} for line in lines]
-    golden, answers = ("".join(json.dumps(line) + "\n" for line in each) for each in (lines, outputs))
-    written(tmp_path, {"golden.jsonl": golden, "answers.jsonl": answers, "suite.yml": SUITE % ""})
+    golden, answers = json_lines(*lines), json_lines(*outputs)
+    written(folder, {"golden.jsonl": golden, "answers.jsonl": answers, "suite.yml": SUITE % ""})
     with ModelServer() as good, ModelServer(seed=1) as third:
-        yield tmp_path, good, third
+        yield folder, good, third
 
 
 def ran(world, third, *flags):

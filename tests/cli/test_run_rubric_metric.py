@@ -24,9 +24,7 @@ def server():
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch, server):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
+def folder(folder, server):
     suite = {
         "name": "essays",
         "dataset": "golden.json",
@@ -36,8 +34,8 @@ def folder(tmp_path, monkeypatch, server):
         "gate": {"metrics": {"essay": {"min_mean": 0.5}, "essay/facts": {"min_mean": 0.9}}},
     }
     files = {"suite.json": suite, "golden.json": GOLDEN, "answers.json": ANSWERS, "rubrics/essay.json": RUBRIC}
-    written(tmp_path, {f"work/{name}": json.dumps(content) for name, content in files.items()})
-    return tmp_path
+    written(folder, {f"work/{name}": json.dumps(content) for name, content in files.items()})
+    return folder
 
 
 def test_suite_gates_on_criterion_and_report_shows_each():

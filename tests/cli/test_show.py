@@ -52,13 +52,12 @@ samples:
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, request):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
+def folder(folder, monkeypatch, request):
+    monkeypatch.syspath_prepend(folder)
     # A module is loaded once in a process, and each test has its own folder.
     name = f"app_{abs(hash(request.node.name))}"
-    written(tmp_path, {f"{name}.py": APP, "suite.yml": SUITE.replace("APP", name), "golden.yml": GOLDEN})
-    return tmp_path
+    written(folder, {f"{name}.py": APP, "suite.yml": SUITE.replace("APP", name), "golden.yml": GOLDEN})
+    return folder
 
 
 def ran(*flags):

@@ -15,16 +15,14 @@ from tests.store.make_runs import begun, facts, written
 
 
 @pytest.fixture
-def many(tmp_path, monkeypatch):
+def many(folder):
     """A store with runs of several suites, days, kinds and endings."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DEEMSTER_STORE", raising=False)
     with open_store() as store:
         rich(store)
         graded(store)
         for number, (suite, day) in enumerate([("a", "02-01"), ("b", "02-02"), ("a", "02-03")], start=2):
             rest(store, written(store, number, suite=suite, started_at=f"2026-{day}T10:00:00.000Z"))
-    return tmp_path
+    return folder
 
 
 def listed(*argv):
@@ -113,13 +111,13 @@ def test_grading_has_no_report_but_its_facts_and_what_shows_it(many):
 
 
 def test_unfinished_run_says_how_it_is_continued(world):
-    called("run", str(world(answers_yml="outputs: { window: 30 days, fee: { error: down } }") / "suite.yml"), "--quiet")
+    suite = "name: refunds\ndataset: golden.yml\ntarget: { command: ['false'] }\nmetrics: [exact-match]\n"
+    called("run", str(world(suite_yml=suite) / "suite.yml"), "--quiet")
     (run,) = json.loads(called("show", "--to", "-").stdout)
     assert f"To continue: deemster run SUITE --resume={run['id']}" in called("show", "latest").stderr
 
 
-def test_run_in_progress_is_not_removed(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_run_in_progress_is_not_removed(folder):
     with open_store("runs.db") as store:
         begun(store)
         removed = called("store", "rm", "run-0", "--yes", "--store", "runs.db")
@@ -128,8 +126,7 @@ def test_run_in_progress_is_not_removed(tmp_path, monkeypatch):
     assert listed("--store", "runs.db") == ["run-0"]
 
 
-def test_killed_run_is_distinguished_from_running_one(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_killed_run_is_distinguished_from_running_one(folder):
     with open_store("runs.db") as store:
         begun(store)
         living = called("show", "--store", "runs.db").stdout
@@ -140,8 +137,7 @@ def test_killed_run_is_distinguished_from_running_one(tmp_path, monkeypatch):
     assert ("stopped" in killed, "running" in killed) == (True, False)
 
 
-def test_hostile_names_reach_no_terminal(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_hostile_names_reach_no_terminal(folder):
     hostile = "\x1b[31m\u202e::error::"
     with open_store() as store:
         run = facts(samples=0, kind="grading", suite=hostile, dataset=hostile, fingerprint=hostile)

@@ -13,14 +13,13 @@ from tests.store.make_runs import written
 
 
 @pytest.fixture
-def old(tmp_path, monkeypatch):
+def old(folder):
     """A store with runs of two suites, of the first days of 2026."""
-    monkeypatch.chdir(tmp_path)
     with open_store() as store:
         for number in range(4):
             day = f"2026-01-0{number + 1}T10:00:00.000Z"
             rest(store, written(store, number, suite="ab"[number % 2], started_at=day))
-    return tmp_path
+    return folder
 
 
 def ids():
@@ -34,13 +33,12 @@ def test_help_matches_golden_file(command, golden):
     golden(f"cli/store-{command}.txt", result.stdout)
 
 
-def test_store_path_is_absolute_without_password(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert called("store").stdout == f"{tmp_path}/.deemster/runs.db\n"
-    assert called("store", "--store", "x/y.db").stdout == f"{tmp_path}/x/y.db\n"
+def test_store_path_is_absolute_without_password(folder):
+    assert called("store").stdout == f"{folder}/.deemster/runs.db\n"
+    assert called("store", "--store", "x/y.db").stdout == f"{folder}/x/y.db\n"
     shown = called("store", DEEMSTER_STORE="postgresql://ann:s3cret@db.example:5433/evals?sslmode=require")
     assert shown.stdout == "postgresql://ann@db.example:5433/evals\n"
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
 def test_moved_run_gives_same_report_bytes(ran, postgres_url):
@@ -223,8 +221,7 @@ def test_import_whose_facts_give_no_report_leaves_nothing_behind(ran):
     assert called("show", "--store", "other.db").stdout == "No run in other.db fits.\n"
 
 
-def test_run_file_that_is_refused_leaves_no_store(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "broken.jsonl").write_text('{"schema_version":"deemster.run.v1","tool_version":"0.2.0","runs":1}\n{}\n')
+def test_run_file_that_is_refused_leaves_no_store(folder):
+    (folder / "broken.jsonl").write_text('{"schema_version":"deemster.run.v1","tool_version":"0.2.0","runs":1}\n{}\n')
     refused = called("import", "broken.jsonl", "--store", "new.db")
-    assert (refused.exit_code, [path.name for path in tmp_path.iterdir()]) == (2, ["broken.jsonl"])
+    assert (refused.exit_code, [path.name for path in folder.iterdir()]) == (2, ["broken.jsonl"])

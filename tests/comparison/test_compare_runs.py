@@ -14,6 +14,7 @@ from deemster.errors import ReportError, StoreError
 from deemster.models.clock import FrozenClock
 from deemster.runs.run_identity import model_identity
 from tests.builders.arguments import arguments
+from tests.builders.json_lines import json_lines
 
 CLOCK = FrozenClock(datetime(2026, 1, 1, tzinfo=UTC))
 SAMPLES = [
@@ -98,7 +99,7 @@ def test_report_document_files_compare_cost_as_the_store_does(tmp_path):
             {"id": name, "output": text, "usage": {"prompt_tokens": 10, "cost_usd": cents / 100, "latency_ms": 2.0}}
             for name, text in GOOD.items()
         ]
-        (tmp_path / f"{label}.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+        (tmp_path / f"{label}.jsonl").write_text(json_lines(*entries))
         evaluate(tmp_path / f"{label}.jsonl", storage=place, name=label).save(tmp_path / f"{label}.json")
     stored = dm.compare("before", "now", store=place)
     assert (stored.usage["cost_usd"].difference, stored.usage["cost_usd"].n) == (pytest.approx(0.02), 12)

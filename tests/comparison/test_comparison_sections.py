@@ -1,4 +1,3 @@
-import io
 import re
 import xml.etree.ElementTree as ET
 
@@ -7,7 +6,6 @@ import pytest
 from hypothesis import given
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
-from rich.console import Console
 
 import deemster as dm
 from deemster.comparison.comparison_comment import comparison_comment
@@ -15,7 +13,7 @@ from deemster.comparison.comparison_sections import comparison_sections
 from deemster.results.compared_numbers import UsageComparison
 from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
 from deemster.stats import Interval
-from deemster.text.terminal_layout import print_sections
+from tests.builders.printed import printed
 from tests.report.comparisons import compared, evaluated, helpdesk, hostile
 from tests.report.test_report_sections import MARKDOWN, NAMES, QUICK, parsed
 
@@ -27,9 +25,7 @@ def answers(right, total=60):
 
 
 def shown(comparison, *, full=False, width=120):
-    console = Console(file=io.StringIO(), width=width, highlight=False)
-    print_sections(comparison_sections(comparison, full=full), console)
-    return console.file.getvalue()
+    return printed(comparison_sections(comparison, full=full), width=width, highlight=False)
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
 import deemster as dm
 from deemster.comparison import report_without_text
@@ -28,7 +26,7 @@ from deemster.report.report_entries import (
 from deemster.report.report_sections import report_sections
 from deemster.results import SampleEntry
 from deemster.results.run_columns import ComparedRun
-from deemster.text.terminal_layout import print_sections
+from tests.builders.printed import printed
 from tests.builders.report_formats import FORMATS
 from tests.report.runs import CANARIES, CLOCK, full_report, quotes_of
 
@@ -51,16 +49,10 @@ def bare():
     return report_without_text(full_report(), quotes=quotes_of)
 
 
-def terminal(report):
-    text = io.StringIO()
-    print_sections(report_sections(report), Console(file=text, width=240))
-    return text.getvalue()
-
-
 def everything(report):
     """The report in every format and on a terminal, as one text."""
     pieces = [b"".join(render(report)).decode() for render in FORMATS.values()]
-    return "\n".join([*pieces, terminal(report)])
+    return "\n".join([*pieces, printed(report_sections(report), width=240)])
 
 
 @pytest.mark.parametrize("content", SHOWN)

@@ -15,6 +15,7 @@ from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, DatasetError, InputError, MissingExtraError
 from deemster.formats import read_document
 from deemster.records import Sample
+from tests.builders.json_lines import json_lines
 
 ROWS = [
     {"id": "window", "input": {"question": "How long?", "lang": "en"}, "expected_output": "30 days",
@@ -35,10 +36,6 @@ def faults_of(folder, name, text):
         load(folder, name, text)
     prefix = str(folder / name)
     return [(str(fault.where).removeprefix(prefix), fault.sample, fault.message) for fault in caught.value.issues]
-
-
-def jsonl(*rows):
-    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def test_dataset_has_content_of_its_file(tmp_path):
@@ -112,7 +109,7 @@ def test_fingerprint_of_jsonl_does_not_depend_on_row_order(tmp_path, metadata, r
     rows = [row if each is None else {**row, "metadata": each} for row, each in zip(rows, metadata, strict=True)]
     digest = hashlib.sha256(_canonical({"expected_output": 0.5, "input": {}})).hexdigest()
     listed = [[row["id"], digest, row.get("metadata", {})] for row in rows]
-    dataset = load(tmp_path, "a.jsonl", jsonl(*(rows if rising else rows[::-1])))
+    dataset = load(tmp_path, "a.jsonl", json_lines(*(rows if rising else rows[::-1])))
     assert dataset.fingerprint == hashlib.sha256(_canonical(listed)).hexdigest()
 
 
@@ -343,7 +340,7 @@ def test_issue_of_sample_has_same_message_in_every_format(tmp_path, row, said):
     root = {"name": "n", "samples": [good, row]}
     shown = json.dumps(root["samples"], indent=None)
     for kind, text, line in (
-        ("jsonl", jsonl(good, row), 2),
+        ("jsonl", json_lines(good, row), 2),
         ("json", json.dumps(root), 1),
         ("yml", f"name: n\nsamples:\n  - {json.dumps(good)}\n  - {json.dumps(row)}\n", 4),
         ("yaml", f"name: n\nsamples: {shown}\n", 2),
@@ -359,12 +356,12 @@ def test_issue_of_sample_has_same_message_in_every_format(tmp_path, row, said):
 
 def test_empty_tags_and_empty_input_are_valid(tmp_path):
     row = {"id": "x" * 256, "input": {}, "expected_output": 1, "metadata": {"tags": []}}
-    assert next(iter(load(tmp_path, "a.jsonl", jsonl(row)))).tags == ()
+    assert next(iter(load(tmp_path, "a.jsonl", json_lines(row)))).tags == ()
 
 
 def test_id_given_twice_names_both_places(tmp_path):
     rows = [{"id": name, "input": {}, "expected_output": None} for name in ("b", "a", "b")]
-    text = jsonl(*rows[:2]) + "\n" + jsonl(rows[2])
+    text = json_lines(*rows[:2]) + "\n" + json_lines(rows[2])
     path = str(tmp_path / "a.jsonl")
     assert faults_of(tmp_path, "a.jsonl", text) == [(":4", "b", f"The id is given twice, first at {path}:1.")]
     listed = "name: n\nsamples:\n" + "".join(f"  - {json.dumps(row)}\n" for row in rows)
@@ -427,11 +424,11 @@ def test_samples_made_in_python_follow_the_same_rules():
 def test_first_line_without_id_is_the_header_of_jsonl(tmp_path):
     head = {"schema_version": "deemster.dataset.v1", "name": "n", "repetitions": 4}
     row = {"id": "a", "input": {}, "expected_output": 1}
-    dataset = load(tmp_path, "a.jsonl", "\n" + jsonl(head) + "\r\n" + jsonl(row))
+    dataset = load(tmp_path, "a.jsonl", "\n" + json_lines(head) + "\r\n" + json_lines(row))
     assert (dataset.name, dataset.repetitions, len(dataset), [s.id for s in dataset]) == ("n", 4, 1, ["a"])
-    assert load(tmp_path, "b.jsonl", b"\xef\xbb\xbf" + jsonl(row).encode()[:-1]).name == "b"
-    assert "Did you mean `name`?" in faults_of(tmp_path, "c.jsonl", jsonl({"nam": "n"}, row))[0][2]
-    assert (":2", None, "`id` is missing.") in faults_of(tmp_path, "d.jsonl", jsonl(row, {"name": "n"}))
+    assert load(tmp_path, "b.jsonl", b"\xef\xbb\xbf" + json_lines(row).encode()[:-1]).name == "b"
+    assert "Did you mean `name`?" in faults_of(tmp_path, "c.jsonl", json_lines({"nam": "n"}, row))[0][2]
+    assert (":2", None, "`id` is missing.") in faults_of(tmp_path, "d.jsonl", json_lines(row, {"name": "n"}))
 
 
 def test_unknown_root_keys_of_the_older_format_are_a_warning(tmp_path):
@@ -524,18 +521,18 @@ def test_large_jsonl_in_any_order_is_read_through_blocks(tmp_path):
         for at in range(20_000)
     ]
     random.Random(3).shuffle(rows)
-    dataset = load(tmp_path, "big.jsonl", jsonl(*rows))
+    dataset = load(tmp_path, "big.jsonl", json_lines(*rows))
     assert [sample.id for sample in dataset] == [row["id"] for row in rows]
     assert dataset.fingerprint == Dataset(rows, name="n").fingerprint
     assert dataset.row_hashes[-1] == Dataset(rows[-1:], name="n").row_hashes[0]
     rows[7] = {**rows[7], "id": rows[-1]["id"]}
-    ((place, _, message),) = faults_of(tmp_path, "big.jsonl", jsonl(*rows))
+    ((place, _, message),) = faults_of(tmp_path, "big.jsonl", json_lines(*rows))
     assert place == ":20000"
     assert message.endswith(":8.")
 
 
 def test_changed_file_is_error(tmp_path):
-    dataset = load(tmp_path, "a.jsonl", jsonl(*ROWS))
+    dataset = load(tmp_path, "a.jsonl", json_lines(*ROWS))
     os.utime(tmp_path / "a.jsonl", ns=(1, 1))
     with pytest.raises(DatasetError, match="has changed since it was loaded"):
         list(dataset)

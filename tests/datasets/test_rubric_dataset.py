@@ -258,11 +258,10 @@ def test_bad_rubric_dataset_is_error(mistake, tmp_path):
         RubricDataset.load(path)
 
 
-def test_all_issues_of_rubric_dataset_have_lines(golden, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_all_issues_of_rubric_dataset_have_lines(golden, folder):
     pages = []
     for mistake in mistakes.RUBRIC_DATASETS:
-        (tmp_path / mistake.file).write_text(mistake.text, encoding="utf-8")
+        (folder / mistake.file).write_text(mistake.text, encoding="utf-8")
         with pytest.raises(DatasetError) as caught:
             RubricDataset.load(mistake.file)
         pages.append(f"## {mistake.name}\n{caught.value}\n")

@@ -15,6 +15,8 @@ from deemster.datasets import RubricDataset, read_spreadsheets
 from deemster.errors import ConfigurationError, InputError
 from deemster.rubrics import Rubric
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 RUBRIC = Rubric.load(
     {
         "criteria": [
@@ -30,12 +32,6 @@ RUBRIC = Rubric.load(
 )
 LABELS = "id,person,facts,asks-back\nq1,ana,MET,yes\nq1,ben,MET,some\nq2,ana,UNMET,no\n"
 VERDICTS = "id,judge,facts,asks-back\nq1,a,MET,yes\nq1,b,UNMET,no\nq2,a,UNMET,\nq2,b,error,no\n"
-
-
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def read(labels=None, verdicts=None, **options):

@@ -301,12 +301,11 @@ def test_bad_votes_file_is_error(mistake, tmp_path):
         Votes.load(path)
 
 
-def test_all_issues_of_votes_file_have_lines(golden, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_all_issues_of_votes_file_have_lines(golden, folder):
     pages = []
     for mistake in mistakes.VOTES_FILES:
         data = mistake.text if isinstance(mistake.text, bytes) else mistake.text.encode()
-        (tmp_path / mistake.file).write_bytes(data)
+        (folder / mistake.file).write_bytes(data)
         with pytest.raises(VotesError) as caught:
             Votes.load(mistake.file)
         pages.append(f"## {mistake.name}\n{caught.value}\n")

@@ -35,6 +35,7 @@ from deemster.stats import (
     systematic_bias,
     wilson,
 )
+from tests.builders.published_numbers import ends
 
 scipy_stats = pytest.importorskip("scipy.stats")
 proportion = pytest.importorskip("statsmodels.stats.proportion")
@@ -46,10 +47,6 @@ sklearn_metrics = pytest.importorskip("sklearn.metrics")
 shares = st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 levels = st.sampled_from([0.8, 0.9, 0.95, 0.99])
 binary = st.integers(0, 1)
-
-
-def ends(result):
-    return [result.interval.lower, result.interval.upper]
 
 
 @given(shares, levels)

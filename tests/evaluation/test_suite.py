@@ -147,8 +147,7 @@ def test_group_adds_metrics_and_aggregator(tmp_path):
         ("group: 7\n", "suite.yml:2: group must be text, not a number. Quote it."),
     ],
 )
-def test_unusable_group_is_error_with_line(tmp_path, monkeypatch, text, message):
-    monkeypatch.chdir(tmp_path)
+def test_unusable_group_is_error_with_line(folder, text, message):
     Path("suite.yml").write_text(f"dataset: d.yml\n{text}")
     with pytest.raises(ConfigurationError) as caught:
         load_suite("suite.yml")

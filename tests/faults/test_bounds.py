@@ -140,13 +140,12 @@ def test_very_many_tags_are_refused(tmp_path):
 
 
 @pytest.fixture
-def forged(tmp_path, monkeypatch):
+def forged(folder):
     """The lines of a run file of two samples, to be changed."""
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, FILES)
+    written(folder, FILES)
     called("run", "suite.yml", "--quiet")
     called("export", "--all", "--to", "runs.jsonl")
-    return (tmp_path / "runs.jsonl").read_bytes().splitlines()
+    return (folder / "runs.jsonl").read_bytes().splitlines()
 
 
 def imported(folder, lines):

@@ -17,6 +17,7 @@ import time
 import pytest
 
 from deemster.testing import ModelServer
+from tests.builders.json_lines import json_lines
 from tests.cli.workspace import EPOCH, written
 
 # All of them share the recordings, which take two runs.
@@ -71,7 +72,7 @@ def prepared(folder, most):
         }
         for number in range(COUNT)
     ]
-    golden = "".join(json.dumps(sample) + "\n" for sample in samples)
+    golden = json_lines(*samples)
     roles = {name: ROLE.format(name=name, most=most) for name in ("judge", "embedding")}
     folder.mkdir()
     written(folder, {"suite.yml": SUITE.format(**roles), "app.py": TARGET, "golden.jsonl": golden})

@@ -61,7 +61,7 @@ def test_interrupted_run_writes_partial_report_and_exits_with_3(tmp_path, number
     assert code == 3
     assert (report["run"]["status"], report["run"]["reason"]) == (
         "incomplete",
-        f"4 of 5 marks were not run (interrupted by {number.name})",
+        f"4 of 5 scores were not computed (interrupted by {number.name})",
     )
     assert (report["totals"]["scored"], report["totals"]["not_run"]) == (1, 4)
     causes = [entry["marks"]["exact-match"].get("unscored", {}).get("cause") for entry in report["executions"]]
@@ -102,13 +102,13 @@ def test_interrupt_before_the_run_is_exit_code_3_and_one_line(tmp_path):
         (signal.SIGTERM, signal.SIGTERM, -signal.SIGTERM),
     ],
 )
-def test_second_signal_exits_at_once_and_run_is_resumable(tmp_path, monkeypatch, first, second, code):
+def test_second_signal_exits_at_once_and_run_is_resumable(folder, monkeypatch, first, second, code):
     suite = SUITE.replace("outputs: answers.yml", "python: 'stuck:answer'")
-    written(tmp_path, {**FILES, "suite.yml": suite, "stuck.py": KINDS["sync"].replace("calls == 1", "False")})
-    os.mkfifo(tmp_path / "inside")
-    process = started(tmp_path, "run", "suite.yml", "--concurrency", "1")
+    written(folder, {**FILES, "suite.yml": suite, "stuck.py": KINDS["sync"].replace("calls == 1", "False")})
+    os.mkfifo(folder / "inside")
+    process = started(folder, "run", "suite.yml", "--concurrency", "1")
     try:
-        with (tmp_path / "inside").open() as pipe:
+        with (folder / "inside").open() as pipe:
             assert pipe.read() == "inside"
         process.send_signal(first)
         assert "once more to leave at once" in process.stderr.readline()
@@ -119,8 +119,7 @@ def test_second_signal_exits_at_once_and_run_is_resumable(tmp_path, monkeypatch,
     # A run that had waited until its open calls were abandoned would have printed its report.
     assert (process.returncode, out) == (code, "")
     assert "Traceback" not in err
-    written(tmp_path, {"stuck.py": "def answer(asked):\n    return '30 days'\n"})
-    monkeypatch.chdir(tmp_path)
+    written(folder, {"stuck.py": "def answer(asked):\n    return '30 days'\n"})
     monkeypatch.delitem(sys.modules, "stuck", raising=False)
     again = called("run", "suite.yml", "--resume", "--allow-changed", "--quiet")
     assert (again.exit_code, "Resuming the run" in again.stderr) == (0, True)

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import pytest
 
 from deemster.store import open_store
+from tests.builders.json_lines import json_lines
 from tests.cli.workspace import EPOCH, written
 
 SAMPLES = 600
@@ -114,7 +115,7 @@ def sample(number):
 
 
 def prepared(folder):
-    golden = "".join(json.dumps(sample(number)) + "\n" for number in range(SAMPLES))
+    golden = json_lines(*map(sample, range(SAMPLES)))
     folder.mkdir()
     written(folder, {"suite.yml": SUITE, "app.py": TARGET, "golden.jsonl": golden})
     return folder

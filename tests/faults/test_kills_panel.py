@@ -17,6 +17,7 @@ import pytest
 
 from deemster.store import open_store
 from deemster.testing import ModelServer
+from tests.builders.json_lines import json_lines
 from tests.cli.workspace import EPOCH, written
 
 SAMPLES = 120
@@ -62,7 +63,7 @@ def prepared(folder):
         for n in range(SAMPLES)
     ]
     outputs = [{"id": line["id"], "output": f"output of {line['id']}"} for line in lines]
-    golden, answers = ("".join(json.dumps(line) + "\n" for line in each) for each in (lines, outputs))
+    golden, answers = json_lines(*lines), json_lines(*outputs)
     written(folder, {"suite.yml": SUITE, "golden.jsonl": golden, "answers.jsonl": answers})
     return folder
 

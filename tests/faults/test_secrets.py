@@ -16,6 +16,7 @@ from deemster.models.openai_client import OpenAIChat
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Output, TargetFailure, Usage
 from deemster.testing import ModelServer
+from tests.builders.json_lines import json_lines
 from tests.cli.workspace import called, written
 
 KEY = 'zq8-"very"-secret-0123456789'
@@ -56,10 +57,9 @@ models:
 REPORTS = ("json", "md", "csv", "html", "junit")
 
 
-def test_key_in_target_or_metric_text_reaches_no_output(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    golden = "".join(json.dumps({"id": f"s{n}", "input": {"n": n}, "expected_output": "fine"}) + "\n" for n in range(6))
-    written(tmp_path, {"app.py": APP, "suite.yml": SUITE, "golden.jsonl": golden})
+def test_key_in_target_or_metric_text_reaches_no_output(folder, monkeypatch):
+    golden = json_lines(*({"id": f"s{n}", "input": {"n": n}, "expected_output": "fine"} for n in range(6)))
+    written(folder, {"app.py": APP, "suite.yml": SUITE, "golden.jsonl": golden})
     with ModelServer() as server:
         server.play(["401", "merge"])
         # The target and its metric read the key from the environment.
@@ -72,11 +72,11 @@ def test_key_in_target_or_metric_text_reaches_no_output(tmp_path, monkeypatch):
         asked = [json.dumps(request.document) for request in server.requests]
     forms = (KEY, json.dumps(KEY)[1:-1], json.dumps(json.dumps(KEY)[1:-1])[1:-1], KEY.replace('"', "&quot;"))
     forms += (KEY.replace('"', '""'), KEY.partition('"')[2])
-    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "app.py"]
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "app.py"]
     assert {path.name for path in files} >= {"runs.db", "run.jsonl", "answers.jsonl", *(f"report.{k}" for k in REPORTS)}
     for text in [*(path.read_text("utf-8", "replace") for path in files), *asked, *(each.output for each in shown)]:
         assert not any(form in text for form in forms)
-    report = json.loads((tmp_path / "report.json").read_text())
+    report = json.loads((folder / "report.json").read_text())
     assert report["executions"][1]["output"] == "The key is [removed]."
     assert report["totals"]["target_failures"] == 1
 
@@ -139,10 +139,9 @@ models:
 """
 
 
-def test_secrets_that_good_replies_repeat_are_written_and_shown_nowhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    golden = "".join(json.dumps({"id": f"s{n}", "input": {"n": n}, "expected_output": "x"}) + "\n" for n in range(3))
-    written(tmp_path, {"suite.yml": REPEATING, "golden.jsonl": golden})
+def test_secrets_that_good_replies_repeat_are_written_and_shown_nowhere(folder, monkeypatch):
+    golden = json_lines(*({"id": f"s{n}", "input": {"n": n}, "expected_output": "x"} for n in range(3)))
+    written(folder, {"suite.yml": REPEATING, "golden.jsonl": golden})
     application = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=application.serve_forever, daemon=True).start()
     for name in ("NO_PROXY", "no_proxy", "HTTP_PROXY"):
@@ -171,7 +170,7 @@ def test_secrets_that_good_replies_repeat_are_written_and_shown_nowhere(tmp_path
     # The models were really sent them.
     assert all(any(token in each for each in heard) for token in tokens)
     assert all(any(HIDDEN[name] in each for each in heard) for name in ("extra", "nested"))
-    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.name != "suite.yml"]
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name != "suite.yml"]
     assert {path.name for path in files} >= {"runs.db", "run.jsonl", "answers.jsonl", "replies.jsonl", "proxied.jsonl"}
     texts = {path.name: path.read_text("utf-8", "replace") for path in files}
     texts |= {f"output {number}": each.output for number, each in enumerate(shown)}
@@ -182,7 +181,7 @@ def test_secrets_that_good_replies_repeat_are_written_and_shown_nowhere(tmp_path
         if secret in text
     ]
     assert leaks == []
-    report = json.loads((tmp_path / "report.json").read_text())
+    report = json.loads((folder / "report.json").read_text())
     marks = report["executions"][0]["marks"]
     assert all("[removed]" in marks[name]["details"]["judge_reason"] for name in ("llm-as-judge", "other"))
     assert report["totals"]["target_failures"] == 1
@@ -211,8 +210,7 @@ ADDRESSES = [
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_mistyped_address_is_not_echoed(tmp_path, monkeypatch, address):
-    monkeypatch.chdir(tmp_path)
+def test_mistyped_address_is_not_echoed(folder, address):
     secret = "pw-Very-Secret-1"
     wrong = address.format(secret)
     suite = """\
@@ -222,7 +220,7 @@ metrics: [llm-as-judge]
 models: {{ judge: {{ base_url: "{1}", model: m }} }}
 """
     written(
-        tmp_path,
+        folder,
         {
             "golden.jsonl": json.dumps({"id": "s", "input": {"n": 1}, "expected_output": "x"}) + "\n",
             "model.yml": suite.format("http://127.0.0.1:9/", wrong),
@@ -247,7 +245,7 @@ models: {{ judge: {{ base_url: "{1}", model: m }} }}
     ]
     assert all(secret not in each.output for each in results)
     assert all(each.exit_code == 2 for each in results if "No such" not in each.output and each not in results[3:6])
-    assert not [path for path in tmp_path.rglob("*") if secret in str(path)]
+    assert not [path for path in folder.rglob("*") if secret in str(path)]
 
 
 @pytest.mark.parametrize("answer", [Output("plain", usage=Usage(cost_usd=Decimal("0.1"))), Output("bad \ud800")])

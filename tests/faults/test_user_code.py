@@ -80,18 +80,17 @@ class Many(Metric):
 
 
 @pytest.fixture
-def wild(tmp_path, monkeypatch, request):
+def wild(folder, monkeypatch, request):
     """Runs a suite whose user code does something at the third sample; the result and the report, or None."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.syspath_prepend(str(folder))
     name = f"wild_{abs(hash(request.node.name))}"
 
     def run(act, *, target="sync", metrics="[exact-match]", flags=()):
         code = CODE.replace("{act}", act.replace("\n", "\n    "))
         suite = SUITE.format(module=name, target=target, metrics=metrics.replace("MODULE", name))
-        written(tmp_path, {"golden.yml": GOLDEN, f"{name}.py": code, "suite.yml": suite})
+        written(folder, {"golden.yml": GOLDEN, f"{name}.py": code, "suite.yml": suite})
         result = called("run", "suite.yml", "--quiet", "--to", "run.json", *flags)
-        file = tmp_path / "run.json"
+        file = folder / "run.json"
         return result, json.loads(file.read_text()) if file.exists() else None
 
     return run

@@ -8,12 +8,11 @@ from deemster.formats.mistyped_path import missing_file, nearest_file
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def folder(folder):
     for name in ("golden.yml", "golden.csv", "Labels.YML", "votes.json", "data/answers.jsonl"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("")
-    return tmp_path
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("")
+    return folder
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@ import pytest
 from deemster.errors import ConfigurationError
 from deemster.gate import Allowance, check_gate_names, decide_gate, read_allowance, read_gate
 from deemster.gate.gate_decision import check_names
-from deemster.records import Execution, MetricScore, Output, Unscored, Usage
+from deemster.records import Execution, MetricScore, Output, Usage
 from deemster.results.mark_table import MarkTable
 from deemster.results.run_summary import summarize_run
+from tests.builders.marks import mark
 from tests.results.make_runs_of_marks import cards
 
 NAMES = {"m0": "m0", "m1": "m1", "first": "m0"}
@@ -29,10 +30,6 @@ def summary_of(rows, tags=None, usage=None):
     answer = Output("x", usage=usage)
     tally.add([Execution(at, f"s{at}", 0, answer, tuple(map(mark, row))) for at, row in enumerate(rows)])
     return summarize_run(tally)
-
-
-def mark(value):
-    return Unscored("bad_output", "because") if value is None else MetricScore(value)
 
 
 def statuses(section, summary):

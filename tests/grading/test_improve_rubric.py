@@ -22,8 +22,10 @@ WEAK = {"The facts are alright.": 0.6}
 
 
 def improved(judge, author, *, items=200, **options):
+    grader = options.pop("grader", GRADER)
     given = {"writer": "writer", "criteria": 1, **options}
-    grader = given.pop("grader", GRADER)
+    settings = {name: given.pop(name) for name in ImprovementSettings._fields if name in given}
+    given["settings"] = ImprovementSettings(**settings)
     return dm.improve_rubric(RUBRIC, dataset(items), grader, models=models(judge, author), **arguments(**given))
 
 
@@ -217,8 +219,7 @@ def test_improvement_stopped_by_budget_resumes_with_larger_budget(trail):
             dataset(100),
             GRADER,
             models=given,
-            writer="writer",
-            criteria=1,
+            settings=ImprovementSettings("writer", criteria=1),
             **arguments(where=trail, **options),
         )
 
@@ -278,7 +279,7 @@ def test_unusable_arguments_are_error_before_any_request(options, message):
 def test_labels_of_other_rubric_are_error():
     other = dm.Rubric.parse("- { name: x, requirement: X. }")
     with pytest.raises(dm.errors.DatasetError, match="both need the same"):
-        dm.improve_rubric(other, dataset(10), GRADER, models=models(Judge({}), Writer(str)), writer="writer")
+        dm.improve_rubric(other, dataset(10), GRADER, models=models(Judge({}), Writer(str)))
 
 
 def test_wording_in_dataset_rubric_is_ignored():
@@ -288,7 +289,7 @@ def test_wording_in_dataset_rubric_is_ignored():
         dataset(20, rubric=theirs),
         GRADER,
         models=models(Judge(WEAK), Writer(lambda _: BETTER)),
-        writer="writer",
+        settings=ImprovementSettings("writer"),
     )
     assert found.targets[0].requirement == "The facts are alright."
 
@@ -298,7 +299,7 @@ class NoisyJudging:
 
     def __init__(self, seed, *, items=200, criteria=3, rounds=3, change=0.4, truth=0.7):
         self.rubric = dm.Rubric(tuple(dm.Criterion(f"Wording {at}.", name=f"c{at}") for at in range(criteria)))
-        self.settings = ImprovementSettings(GRADER, "writer", rounds=rounds, criteria=criteria)
+        self.settings = ImprovementSettings("writer", rounds=rounds, criteria=criteria)
         self.parts = {part: SimpleNamespace(cases=range(items), clusters=None) for part in (TRAIN, HELD_OUT)}
         self.usage, self._rng, self._known = None, np.random.default_rng(seed), {}
         self._items, self._change, self._truth = items, change, truth
@@ -340,7 +341,7 @@ def test_zero_gain_is_never_accepted_at_any_level():
         judge.world = world
         found = dm.improve_rubric(
             RUBRIC, dataset(60, world=world), GRADER, models=models(judge, Writer(lambda _: "Other words.")),
-            writer="writer", criteria=1, rounds=1, alpha=0.999,
+            settings=ImprovementSettings("writer", criteria=1, rounds=1, alpha=0.999),
         )  # fmt: skip
         assert all(each.held_out.difference > 0 for each in found.tries if each.decision == "accepted")
 
@@ -353,7 +354,12 @@ def test_changed_ground_truth_reasons_are_other_improvement(trail):
         given = dm.RubricDataset(rows, rubric=RUBRIC)
         judge = models(Judge(WEAK), Writer(lambda _: BETTER))
         return dm.improve_rubric(
-            RUBRIC, given, GRADER, models=judge, writer="writer", **arguments(where=trail, **options)
+            RUBRIC,
+            given,
+            GRADER,
+            models=judge,
+            settings=ImprovementSettings("writer"),
+            **arguments(where=trail, **options),
         )
 
     improve("Because.")

@@ -15,12 +15,6 @@ HIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-
 SECONDS = 4.0
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def ran(folder, files, *argv):
     """Run a suite over files; nothing may take long, show a traceback or write a control character."""
     written(folder, files)

@@ -93,13 +93,12 @@ def test_events_of_opentelemetry_have_the_names_of_its_conventions(tmp_path):
     assert all(record["traceId"] and record["spanId"] for record in records)
 
 
-def test_mlflow_has_the_numbers_of_the_report(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_mlflow_has_the_numbers_of_the_report(folder, monkeypatch):
     mlflow = pytest.importorskip("mlflow")
     run = read_runs(FIXTURES / "deepeval" / "test_run_capitals.json")[0]
-    tracking = (tmp_path / "mlruns").as_uri()
+    tracking = (folder / "mlruns").as_uri()
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    with open_store(tmp_path / "runs.db", create=True) as store:
+    with open_store(folder / "runs.db", create=True) as store:
         name = store_external_run(store, run).id
         export_run(store, name, kind="mlflow", to=tracking)
         report = stored_report(store, name)

@@ -114,7 +114,7 @@ def test_experiment_joins_the_labels_of_its_dataset(tmp_path, panel):
     dataset.write_text(json.dumps({"name": "panel", "prompt": "p", "rubric": {"criteria": criteria}, "items": items}))
     store = ("--store", str(tmp_path / "runs.db"))
     assert called("import", str(PANEL), *store).exit_code == 0
-    found = called("agreement", "latest", "--dataset", str(dataset), "--per-judge", "--to", "-", *store)
+    found = called("agreement", "latest", "--labels", str(dataset), "--per-judge", "--to", "-", *store)
     assert found.exit_code == 0, found.stderr
     result = json.loads(found.stdout)
     expected = dm.compute_metrics(panel, per_judge=True)

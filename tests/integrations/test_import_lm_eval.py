@@ -5,6 +5,7 @@ import json
 import pytest
 
 from deemster.integrations.import_run import read_runs
+from tests.builders.json_lines import json_lines
 from tests.integrations.imported import FIXTURES
 
 FOLDER = FIXTURES / "lm_eval"
@@ -58,7 +59,7 @@ def test_filter_is_part_of_the_metrics_name(tmp_path):
     rows = [json.loads(line) for line in file.read_text().splitlines()]
     both = [{**row, "filter": name} for name in ("strict-match", "flexible-extract") for row in rows]
     path = tmp_path / "samples.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in both))
+    path.write_text(json_lines(*both))
     (run,) = read_runs(path)
     assert [card.name for card in run.cards] == ["exact_match,strict-match", "exact_match,flexible-extract"]
     assert len(run.executions) == 3

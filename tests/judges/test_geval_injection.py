@@ -9,9 +9,10 @@ from deemster.judges.geval import GEval
 from deemster.records import Output, Sample
 from deemster.testing.server_replies import ChatMessages
 from tests.builders.obedient_model import ObedientModel
+from tests.builders.prompt_blocks import structure
 from tests.judges.injection_payloads import PAYLOADS
 from tests.judges.play import answered, said
-from tests.judges.test_untrusted_text_injection import HARMLESS, structure
+from tests.judges.test_untrusted_text_injection import HARMLESS
 
 EVERY = ["input", "context", "expected_output", "actual_output"]
 SHOT = {"score": 3, "reason": "r", **dict.fromkeys(EVERY, "shown before")}

@@ -16,6 +16,7 @@ from deemster.judges.grading_case import make_case
 from deemster.records import Answer
 from deemster.testing.server_replies import ChatMessages
 from tests.builders.obedient_model import ObedientModel
+from tests.builders.prompt_blocks import structure
 from tests.judges.injection_payloads import PAYLOADS
 from tests.judges.make_grader import DEPTH, FACTS, FLUFF, RUBRIC, TONE, case, dataset, grader, options_of, subject
 from tests.judges.play import answered
@@ -342,17 +343,6 @@ def questions(spot, payload, **options):
                reference_submission=held["reference"])  # fmt: skip
     few = FewShot(train, reasons=True)
     return next(grader("ab", few_shot=few, shuffle_options=False, **options).script(its))
-
-
-def structure(ask):
-    """The messages without the text of each block and with the nonce named; and the texts by label."""
-    system, user = (message.content for message in ask.messages)
-    (nonce,) = re.findall("the code is ([0-9a-f]{16})", system)
-    found = re.compile(rf"^<<< (\w+) {nonce}\n(.*?)\n>>> \1 {nonce}$", re.DOTALL | re.MULTILINE)
-    texts = {match[1]: match[2] for match in found.finditer(user)}
-    outside = found.sub(lambda match: f"[{match[1]}]", user)
-    assert nonce not in outside
-    return (system.replace(nonce, "NONCE"), outside), texts
 
 
 @pytest.mark.parametrize("calls", ["per_criterion", "per_item"])

@@ -11,6 +11,7 @@ from deemster.judges.refusal_quality import RefusalQuality
 from deemster.records import Output, Sample
 from deemster.testing.server_replies import ChatMessages
 from tests.builders.obedient_model import ObedientModel
+from tests.builders.prompt_blocks import structure
 from tests.judges.injection_payloads import PAYLOADS
 from tests.judges.play import answered, said
 
@@ -42,19 +43,6 @@ def case(spot, text):
 def asks(judge, spot, text):
     sample, output = case(spot, text)
     return next(judge.script(sample, output))
-
-
-def structure(ask):
-    """The messages of an ask with the text of each block taken out and the nonce named; and the texts by label."""
-    system, user = (message.content for message in ask.messages)
-    (nonce,) = re.findall("the code is ([0-9a-f]{16})", system)
-    found = re.compile(rf"^<<< (\w+) {nonce}\n(.*?)\n>>> \1 {nonce}$", re.DOTALL | re.MULTILINE)
-    texts = {match[1]: match[2] for match in found.finditer(user)}
-    outside = found.sub(lambda match: f"[{match[1]}]", user)
-    assert nonce not in outside
-    # No block holds what closes it: a reader that looks for the first such line reads the same blocks.
-    assert not any(nonce in text for text in texts.values())
-    return (system.replace(nonce, "NONCE"), outside), texts
 
 
 def test_there_are_enough_payloads_and_no_two_are_the_same():

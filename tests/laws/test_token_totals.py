@@ -209,8 +209,7 @@ def test_tokens_of_improvement_are_those_of_requests_sent(bill, tmp_path, cached
         dm.RubricDataset(items, rubric=rubric),
         grader,
         models=models,
-        writer="writer",
-        rounds=1,
+        settings=dm.grading.ImprovementSettings("writer", rounds=1),
         **arguments(**options),
     )
     calls, tokens = bill.total

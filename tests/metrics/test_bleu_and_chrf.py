@@ -8,14 +8,10 @@ from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError, MissingExtraError
 from deemster.metrics.bleu_and_chrf import Bleu, Chrf
-from deemster.records import Output, Sample
+from tests.builders.marks import marked
 
 BOTH = (Bleu(), Chrf())
 SAT, LAY = "the cat sat on the mat", "the cat lay on the mat"
-
-
-def marked(metric, expected, text):
-    return metric.score(Sample("s", {}, expected), Output(text))
 
 
 @pytest.mark.parametrize(("metric", "score"), [(Bleu(), 0.3799), (Chrf(), 0.6109), (Chrf(word_order=2), 0.6373)])

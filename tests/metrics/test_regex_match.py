@@ -4,11 +4,8 @@ import pytest
 
 from deemster.errors import ConfigurationError
 from deemster.metrics.regex_match import Regex
-from deemster.records import Output, Sample
-
-
-def marked(metric, expected, text):
-    return metric.score(Sample("s", {}, expected), Output(text))
+from deemster.records import Sample
+from tests.builders.marks import marked
 
 
 def issue(metric, expected):

@@ -6,14 +6,10 @@ from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
 from deemster.metrics.rouge_and_token_f1 import RougeL, TokenF1
-from deemster.records import Output, Sample
+from tests.builders.marks import marked
 
 BOTH = (RougeL(), TokenF1())
 prose = st.text(st.sampled_from("ab cdé_.-\u0301the "), max_size=40)
-
-
-def marked(metric, expected, text):
-    return metric.score(Sample("s", {}, expected), Output(text))
 
 
 @pytest.mark.parametrize(

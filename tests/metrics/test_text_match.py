@@ -16,14 +16,11 @@ from deemster.metrics.text_match import (
     Levenshtein,
     StartsWith,
 )
-from deemster.records import MetricScore, Output, Sample, Unscored
+from deemster.records import MetricScore, Unscored
+from tests.builders.marks import marked
 
 EVERY = (ExactMatch(), Contains(), ContainsAny(), ContainsAll(), StartsWith(), Levenshtein())
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
-
-
-def marked(metric, expected, text):
-    return metric.score(Sample("s", {}, expected), Output(text))
 
 
 def scored(metric, expected, text):

@@ -242,11 +242,10 @@ def test_invalid_recorder_arguments_are_error(options, message):
         dm.Recorder(**options)
 
 
-def test_recorder_that_records_nothing_opens_no_store(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_recorder_that_records_nothing_opens_no_store(folder):
     with dm.Recorder("bot", rate=0.0) as recorder:
         recorder.record({"q": 1}, "x")
-    assert not any(Path(tmp_path).iterdir())
+    assert not any(Path(folder).iterdir())
 
 
 def shelved(place, *batches, records=1000):

@@ -105,15 +105,14 @@ def test_address_that_cannot_be_used_is_error(address: str, message: str, monkey
         dm.evaluate(samples, outputs={"a": "x"}, metrics=["exact-match"], settings=dm.EvaluationSettings(on=address))
 
 
-def test_missing_ray_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ray_names_the_extra(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     samples = [{"id": "a", "input": {}, "expected_output": "x"}]
     with pytest.raises(MissingExtraError, match=r"deemster\[ray\]"):
         dm.evaluate(
             samples, outputs={"a": "x"}, metrics=["exact-match"], settings=dm.EvaluationSettings(on="local-cluster")
         )
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, {**FILES, "suite.yml": f"on: local-cluster\n{FILES['suite.yml']}"})
+    written(folder, {**FILES, "suite.yml": f"on: local-cluster\n{FILES['suite.yml']}"})
     result = called("run", "suite.yml")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == "error: A run on a cluster needs the `ray` extra: pip install 'deemster[ray]'\n"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
-from rich.console import Console
 
 from deemster.comparison import report_without_text
 from deemster.report.report_sections import report_sections
-from deemster.text.terminal_layout import print_sections
+from tests.builders.printed import printed
 from tests.builders.report_formats import FORMATS
 from tests.report.runs import full_report, quotes_of
 
@@ -30,6 +27,4 @@ def test_publish_safe_report_matches_golden_file(golden):
 
 
 def test_terminal_report_matches_golden_file(golden):
-    text = io.StringIO()
-    print_sections(report_sections(full_report()), Console(file=text, width=120))
-    golden("report/terminal.txt", text.getvalue())
+    golden("report/terminal.txt", printed(report_sections(full_report())))

@@ -15,13 +15,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from rich.console import Console
 
 import deemster as dm
 from deemster.errors import visible
 from deemster.report.report_sections import report_sections
 from deemster.text.escaping import escape_csv_cell, escape_markup
-from deemster.text.terminal_layout import print_sections
+from tests.builders.printed import printed
 from tests.builders.report_formats import FORMATS
 from tests.report.runs import CLOCK
 
@@ -290,9 +289,7 @@ HIDDEN = re.compile(
 @example(name="::error::x", width=40)
 @example(name="aaaaaaaaaaaaaaaaaaaaaa ::error::x " * 5, width=40)
 def test_no_control_character_and_no_ci_command_reaches_a_terminal(name, width):
-    text = io.StringIO()
-    print_sections(report_sections(hostile(name)), Console(file=text, width=width))
-    shown = text.getvalue()
+    shown = printed(report_sections(hostile(name)), width=width)
     assert not HIDDEN.search(shown)
     assert [line for line in shown.splitlines() if line.lstrip().startswith("::")] == []
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import functools
-import io
 import json
 from pathlib import Path
 
 import jsonschema_rs
 import pytest
-from rich.console import Console
 
 import deemster as dm
 from deemster.comparison import load_report
 from deemster.errors import ReportError
 from deemster.report.report_sections import report_sections
-from deemster.text.terminal_layout import print_sections
+from tests.builders.printed import printed
 from tests.builders.report_formats import FORMATS
 from tests.report.runs import CLOCK, full_report, small_report
 
@@ -66,9 +64,7 @@ def test_report_matches_golden_file(flavour, golden):
 
 
 def test_terminal_report_matches_golden_file(golden):
-    text = io.StringIO()
-    print_sections(report_sections(aggregated()), Console(file=text, width=120))
-    golden("report/aggregate.txt", text.getvalue())
+    golden("report/aggregate.txt", printed(report_sections(aggregated())))
 
 
 def test_samples_and_run_have_hand_computed_aggregates():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
 from deemster.gate import check_gate_names, decide_gate, read_gate
-from deemster.records import Execution, MetricScore, Output, Unscored
+from deemster.records import Execution, Output
 from deemster.results import (
     AggregateEntry,
     AggregationResult,
@@ -20,11 +20,8 @@ from deemster.results import (
 from deemster.results.mark_table import MarkTable
 from deemster.results.run_summary import summarize_run
 from deemster.stats import clustered_wilson
+from tests.builders.marks import mark
 from tests.results.make_runs_of_marks import cards, entries_of, runs
-
-
-def mark(value):
-    return Unscored("bad_output", "because") if value is None else MetricScore(value)
 
 
 def tally_of(rows, *, aggregator, tags=None):

@@ -128,8 +128,7 @@ def test_embedded_rubric_without_issues_is_read():
     assert read_rubric([A, B, C], None, ("rubric",)) == (Rubric(ABC), [])
 
 
-def test_every_bad_rubric_gets_its_issues_with_their_places(tmp_path, monkeypatch, golden):
-    monkeypatch.chdir(tmp_path)
+def test_every_bad_rubric_gets_its_issues_with_their_places(folder, golden):
     told = []
     for mistake in MISTAKES:
         if mistake.text is not None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import json
 import random
 import re
 from pathlib import Path
 
 import deemster as dm
+from tests.builders.json_lines import json_lines
 
 PADDING = " We are glad to help you with any question about your order, today and on every other day."
 SUITE = """\
@@ -44,7 +44,7 @@ def write_shop(folder: Path, *, size: int = 200) -> None:
             for key, number in days.items()
         ]
     for name, rows in lines.items():
-        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (folder / name).write_text(json_lines(*rows))
     (folder / "suite.yml").write_text(SUITE)
 
 

@@ -454,10 +454,9 @@ def test_unfit_aggregator_ends_run_and_store_has_reason(store):
     assert "it lies between 0 and 1" in row.reason
 
 
-def test_evaluate_stores_nothing_by_default(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_evaluate_stores_nothing_by_default(folder):
     dm.evaluate(samples(), target=lambda _: "x", metrics=["exact-match"], settings=dm.EvaluationSettings(clock=CLOCK))
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
 
 
 def test_evaluate_stores_and_resumes_by_path(tmp_path):

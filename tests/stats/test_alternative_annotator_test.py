@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from deemster.stats import (
     alternative_annotator_test,
 )
+from tests.builders.published_numbers import PUBLISHED, near
 
 
 def people(n=60):
@@ -60,21 +58,10 @@ def test_misuse_of_the_annotator_test_is_refused(call, message):
         call()
 
 
-FILE = Path(__file__).parent.parent / "fixtures" / "statistics.json"
-
-
-FIXTURES = {entry["id"]: entry for entry in json.loads(FILE.read_text())}
-
-
-def near(name, expected=None):
-    entry = FIXTURES[name]
-    return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
-
-
 def test_synthetic_annotators_are_beaten_as_in_the_authors_notebook():
     gold = [place % 3 for place in range(60)]
     people = [[(g + 1) % 3 if (7 * i + 11 * a) % 10 < 2 else g for i, g in enumerate(gold)] for a in range(3)]
-    for key, rows in FIXTURES["alt_test_synthetic"]["expected"].items():
+    for key, rows in PUBLISHED["alt_test_synthetic"]["expected"].items():
         errs = int(key.removeprefix("k="))
         judge = [(g + 2) % 3 if (3 * i + 5) % 10 < errs else g for i, g in enumerate(gold)]
         for name, expected in rows.items():

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from deemster.stats import (
     percentile_interval,
 )
 from deemster.stats.systematic_bias import clustered_error
+from tests.builders.published_numbers import PUBLISHED, ends, near
 
 
 def mean_of_sums(sums):
@@ -187,23 +186,8 @@ def test_invalid_arguments_are_error_with_reason(call, message):
         call()
 
 
-FILE = Path(__file__).parent.parent / "fixtures" / "statistics.json"
-
-
-FIXTURES = {entry["id"]: entry for entry in json.loads(FILE.read_text())}
-
-
-def ends(result):
-    return [result.interval.lower, result.interval.upper]
-
-
-def near(name, expected=None):
-    entry = FIXTURES[name]
-    return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
-
-
 def test_spatial_data_have_efrons_bca_interval():
-    data, expected = FIXTURES["bca_spatial"]["input"], FIXTURES["bca_spatial"]["expected"]
+    data, expected = PUBLISHED["bca_spatial"]["input"], PUBLISHED["bca_spatial"]["expected"]
     table = [[1, x, x * x] for x in data]
 
     def variance(sums):

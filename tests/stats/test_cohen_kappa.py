@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,12 +19,7 @@ from deemster.stats import (
 )
 from deemster.stats import confusion_tables as tables
 from deemster.stats.cohen_kappa import kappa_from_table
-
-FIXTURES = {
-    entry["id"]: entry
-    for entry in json.loads((Path(__file__).parent.parent / "fixtures" / "statistics.json").read_text("utf-8"))
-}
-
+from tests.builders.published_numbers import PUBLISHED
 
 COHEN = [[88, 10, 2], [14, 40, 6], [18, 10, 12]]
 
@@ -40,7 +32,7 @@ def listed(table):
 
 
 def test_table_of_cohen_1968_gives_the_published_kappas():
-    entry = FIXTURES["cohen_1968_weighted"]
+    entry = PUBLISHED["cohen_1968_weighted"]
     table, expected = entry["input"]["table"], entry["expected"]
     plain = kappa_from_table(table)
     weighted = kappa_from_table(table, weights=entry["input"]["disagreement_weights"])
@@ -67,7 +59,7 @@ def test_table_of_cohen_1968_gives_all_known_answers_of_the_specification():
 
 @pytest.mark.parametrize("name", ["paradox_balanced", "gwet_2002"])
 def test_tables_of_the_kappa_paradoxes_give_the_published_numbers(name):
-    entry = FIXTURES[name]
+    entry = PUBLISHED[name]
     a, b = listed(entry["input"])
     expected, near = entry["expected"], {"abs": entry["abs_tol"]}
     assert cohen_kappa(a, b).observed == pytest.approx(expected["po"], **near)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.stats import corrected_rate, rogan_gladen, weighted_share, wilson
+from tests.builders.published_numbers import PUBLISHED, ends, near
 
 
 def test_perfect_judge_leaves_rate_unchanged():
@@ -64,7 +65,7 @@ def test_impossible_error_rates_are_refused(bad):
         rogan_gladen(0.5, **options)
 
 
-PUBLISHED = Path(__file__).parent.parent / "fixtures" / "published" / "arena_judges" / "counts.json"
+COUNTS = Path(__file__).parent.parent / "fixtures" / "published" / "arena_judges" / "counts.json"
 
 
 def labelled(*, hits, misses, alarms, rejections):
@@ -77,7 +78,7 @@ def labelled(*, hits, misses, alarms, rejections):
 def test_correction_is_refused_on_the_public_arena_labels(judge):
     # The set has 876 pairs of three pairs of models. People prefer the first answer of 40 % of these 275; the judges'
     # 70 % and 22 %, and their errors, are those of the same pairs.
-    counts = json.loads(PUBLISHED.read_text())["counts"][judge]
+    counts = json.loads(COUNTS.read_text())["counts"][judge]
     people, verdicts = labelled(**counts)
     youden = counts["hits"] / (counts["hits"] + counts["misses"]) - counts["alarms"] / (
         counts["alarms"] + counts["rejections"]
@@ -136,23 +137,8 @@ def test_effective_number_of_items_is_theirs_where_weights_are_equal(items):
     assert size >= 1
 
 
-FILE = Path(__file__).parent.parent / "fixtures" / "statistics.json"
-
-
-FIXTURES = {entry["id"]: entry for entry in json.loads(FILE.read_text())}
-
-
-def ends(result):
-    return [result.interval.lower, result.interval.upper]
-
-
-def near(name, expected=None):
-    entry = FIXTURES[name]
-    return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
-
-
 def corrected(name):
-    p, specificity, sensitivity, n, negatives, positives = FIXTURES[name]["input"]
+    p, specificity, sensitivity, n, negatives, positives = PUBLISHED[name]["input"]
     return rogan_gladen(
         p, n=n, sensitivity=sensitivity, positives=positives, specificity=specificity, negatives=negatives
     )
@@ -160,8 +146,8 @@ def corrected(name):
 
 def test_rate_is_corrected_for_the_judges_errors():
     result = corrected("rogan_gladen_0.4")
-    assert result.value == near("rogan_gladen_0.4", FIXTURES["rogan_gladen_0.4"]["expected"]["theta"])
-    assert ends(result) == near("rogan_gladen_0.4", FIXTURES["rogan_gladen_0.4"]["expected"]["ci"])
+    assert result.value == near("rogan_gladen_0.4", PUBLISHED["rogan_gladen_0.4"]["expected"]["theta"])
+    assert ends(result) == near("rogan_gladen_0.4", PUBLISHED["rogan_gladen_0.4"]["expected"]["ci"])
     assert not result.out_of_range
 
 

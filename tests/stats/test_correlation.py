@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import json
 import math
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,15 +18,11 @@ from deemster.stats import (
     pearson,
     spearman,
 )
-
-FIXTURES = {
-    entry["id"]: entry
-    for entry in json.loads((Path(__file__).parent.parent / "fixtures" / "statistics.json").read_text("utf-8"))
-}
+from tests.builders.published_numbers import PUBLISHED
 
 
 def test_verified_rank_correlations_come_out():
-    entry = FIXTURES["rank_corr"]
+    entry = PUBLISHED["rank_corr"]
     data, expected, near = entry["input"], entry["expected"], {"abs": entry["abs_tol"]}
     h, j = data["h"], data["j"]
     assert kendall(data["x"], data["y"]).value == pytest.approx(expected["tau_b_xy"], **near)

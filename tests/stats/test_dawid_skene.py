@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ from hypothesis import strategies as st
 from deemster.stats import (
     dawid_skene,
 )
+from tests.builders.published_numbers import PUBLISHED, near
 
 ballots = st.lists(
     st.lists(st.one_of(st.none(), st.sampled_from("abc")), min_size=3, max_size=3), min_size=1, max_size=12
@@ -102,19 +101,8 @@ def test_votes_outside_classes_are_error():
         dawid_skene([["a", "b"], ["a"]])
 
 
-FILE = Path(__file__).parent.parent / "fixtures" / "statistics.json"
-
-
-FIXTURES = {entry["id"]: entry for entry in json.loads(FILE.read_text())}
-
-
-def near(name, expected=None):
-    entry = FIXTURES[name]
-    return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
-
-
 def test_anaesthetists_have_dawid_and_skenes_error_rates():
-    entry = FIXTURES["dawid_skene_1979"]
+    entry = PUBLISHED["dawid_skene_1979"]
     expected = entry["expected"]
     result = dawid_skene(entry["input"], classes=[1, 2, 3, 4])
     assert list(result.priors) == near("dawid_skene_1979", expected["class_marginals"])

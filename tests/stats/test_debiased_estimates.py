@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.stats import ppi_mean
+from tests.builders.published_numbers import PUBLISHED, ends, near
 
 
 def test_uninformative_predictions_give_plain_mean():
@@ -69,23 +67,8 @@ def test_weights_that_are_none_are_refused(weights):
         ppi_mean([1, 0], [1, 0], [1], weights=weights)
 
 
-FILE = Path(__file__).parent.parent / "fixtures" / "statistics.json"
-
-
-FIXTURES = {entry["id"]: entry for entry in json.loads(FILE.read_text())}
-
-
-def ends(result):
-    return [result.interval.lower, result.interval.upper]
-
-
-def near(name, expected=None):
-    entry = FIXTURES[name]
-    return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
-
-
 def test_predictions_sharpen_a_mean_as_in_the_reference():
-    given, expected = FIXTURES["ppi_mean"]["input"], FIXTURES["ppi_mean"]["expected"]
+    given, expected = PUBLISHED["ppi_mean"]["input"], PUBLISHED["ppi_mean"]["expected"]
     unlabelled = ([1] * 8 + [0] * 2) * 20
     tuned = ppi_mean(given["Y"], given["Yhat"], unlabelled)
     assert [tuned.value, ends(tuned)] == [near("ppi_mean", part) for part in expected["ppi_plus_plus"]]

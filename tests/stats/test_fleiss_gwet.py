@@ -1,29 +1,22 @@
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from deemster.stats import (
     fleiss_kappa,
     gwet_ac,
 )
-
-FIXTURES = {
-    entry["id"]: entry
-    for entry in json.loads((Path(__file__).parent.parent / "fixtures" / "statistics.json").read_text("utf-8"))
-}
+from tests.builders.published_numbers import PUBLISHED
 
 
 def test_ratings_of_krippendorff_give_the_known_answers_of_gwet():
-    ratings = FIXTURES["kripp_2011_C"]["input"]
+    ratings = PUBLISHED["kripp_2011_C"]["input"]
     assert gwet_ac(ratings).value == pytest.approx(0.7754, abs=5e-5)
     assert gwet_ac(ratings, weights="quadratic").value == pytest.approx(0.9140, abs=5e-5)
 
 
 def test_table_of_fleiss_1971_gives_the_published_kappas():
-    entry = FIXTURES["fleiss_1971"]
+    entry = PUBLISHED["fleiss_1971"]
     expected, near = entry["expected"], {"abs": entry["abs_tol"]}
     result = fleiss_kappa(entry["input"])
     assert result.value == pytest.approx(expected["kappa"], **near)

@@ -1,22 +1,15 @@
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from deemster.stats import (
     icc,
 )
-
-FIXTURES = {
-    entry["id"]: entry
-    for entry in json.loads((Path(__file__).parent.parent / "fixtures" / "statistics.json").read_text("utf-8"))
-}
+from tests.builders.published_numbers import PUBLISHED
 
 
 def test_ratings_of_shrout_and_fleiss_give_the_published_forms():
-    entry = FIXTURES["shrout_fleiss_1979"]
+    entry = PUBLISHED["shrout_fleiss_1979"]
     expected, near = entry["expected"], {"abs": entry["abs_tol"]}
     result = icc(entry["input"])
     for name, form in {

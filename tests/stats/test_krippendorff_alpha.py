@@ -1,24 +1,17 @@
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from deemster.stats import (
     krippendorff_alpha,
 )
-
-FIXTURES = {
-    entry["id"]: entry
-    for entry in json.loads((Path(__file__).parent.parent / "fixtures" / "statistics.json").read_text("utf-8"))
-}
+from tests.builders.published_numbers import PUBLISHED
 
 
 @pytest.mark.parametrize("name", ["kripp_2011_C", "kripp_2011_A_binary", "kripp_hayes_2007"])
 def test_ratings_of_krippendorff_give_the_published_alphas(name):
-    entry = FIXTURES[name]
+    entry = PUBLISHED[name]
     found = krippendorff_alpha(entry["input"], level=tuple(entry["expected"]))
     assert {level: result.value for level, result in found.items()} == pytest.approx(
         entry["expected"], abs=entry["abs_tol"]
@@ -26,7 +19,7 @@ def test_ratings_of_krippendorff_give_the_published_alphas(name):
 
 
 def test_nominal_alpha_of_the_table_of_fleiss_1971_is_the_published_one():
-    table = FIXTURES["fleiss_1971"]["input"]
+    table = PUBLISHED["fleiss_1971"]["input"]
     raters = [[label for label, count in enumerate(row) for _ in range(count)] for row in table]
     assert krippendorff_alpha(np.array(raters).T).value == pytest.approx(0.4334, abs=5e-5)
 

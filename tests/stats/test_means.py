@@ -7,10 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
 from deemster.stats import student
-
-
-def ends(result):
-    return result.interval.lower, result.interval.upper
+from tests.builders.published_numbers import ends
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=40).filter(lambda values: np.std(values) > 1e-6))

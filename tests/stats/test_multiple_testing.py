@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,6 +12,7 @@ from deemster.stats import (
     benjamini_yekutieli,
     holm,
 )
+from tests.builders.published_numbers import PUBLISHED, near
 
 METHODS = [holm, benjamini_hochberg, benjamini_yekutieli]
 
@@ -50,22 +49,11 @@ def test_p_value_outside_its_range_is_refused(method, bad):
         method([0.5], level=1)
 
 
-FILE = Path(__file__).parent.parent / "fixtures" / "statistics.json"
-
-
-FIXTURES = {entry["id"]: entry for entry in json.loads(FILE.read_text())}
-
-
-def near(name, expected=None):
-    entry = FIXTURES[name]
-    return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
-
-
 @pytest.mark.parametrize(
     ("method", "key"), [(holm, "holm"), (benjamini_hochberg, "fdr_bh"), (benjamini_yekutieli, "fdr_by")]
 )
 def test_thrombolysis_trial_is_adjusted_as_published(method, key):
-    expected = FIXTURES["bh_1995"]["expected"][key]
-    result = method(FIXTURES["bh_1995"]["input"])
+    expected = PUBLISHED["bh_1995"]["expected"][key]
+    result = method(PUBLISHED["bh_1995"]["input"])
     assert list(result.adjusted) == near("bh_1995", expected["adjusted"])
     assert sum(result.rejected) == expected["rejected_at_05"]

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +14,7 @@ from deemster.stats import (
     mcnemar,
     sign_flip,
 )
+from tests.builders.published_numbers import PUBLISHED, near
 
 
 def enumerated(sums, alternative):
@@ -164,20 +163,9 @@ def test_one_difference_that_outweighs_the_others_is_drawn():
     assert sign_flip(moved, seed=1).method == "monte carlo"
 
 
-FILE = Path(__file__).parent.parent / "fixtures" / "statistics.json"
-
-
-FIXTURES = {entry["id"]: entry for entry in json.loads(FILE.read_text())}
-
-
-def near(name, expected=None):
-    entry = FIXTURES[name]
-    return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
-
-
 @pytest.mark.parametrize("name", ["mcnemar_86_150", "mcnemar_1_7"])
 def test_mcnemar_gives_the_published_p_values(name):
-    (_, b), (c, _) = FIXTURES[name]["input"]
+    (_, b), (c, _) = PUBLISHED[name]["input"]
     result = mcnemar(b, c)
     parts = {
         "exact": result.p_value,

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 from deemster.stats import (
     pass_at_k,
 )
+from tests.builders.published_numbers import PUBLISHED, near
 
 
 @given(st.integers(1, 30).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
@@ -28,17 +27,6 @@ def test_pass_at_k_averages_over_tasks():
     assert pass_at_k([], attempts=[], k=1).value is None
 
 
-FILE = Path(__file__).parent.parent / "fixtures" / "statistics.json"
-
-
-FIXTURES = {entry["id"]: entry for entry in json.loads(FILE.read_text())}
-
-
-def near(name, expected=None):
-    entry = FIXTURES[name]
-    return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
-
-
 def test_pass_at_k_gives_chens_numbers():
-    found = [pass_at_k(3, attempts=10, k=k).value for k in FIXTURES["pass_at_k"]["input"]]
+    found = [pass_at_k(3, attempts=10, k=k).value for k in PUBLISHED["pass_at_k"]["input"]]
     assert found == near("pass_at_k")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,36 +29,23 @@ from deemster.stats import (
     wilson,
 )
 from deemster.stats.paired_difference import flip_p_values
-
-FILE = Path(__file__).parent.parent / "fixtures" / "statistics.json"
-
-
-FIXTURES = {entry["id"]: entry for entry in json.loads(FILE.read_text())}
-
-
-def ends(result):
-    return [result.interval.lower, result.interval.upper]
-
-
-def near(name, expected=None):
-    entry = FIXTURES[name]
-    return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
+from tests.builders.published_numbers import PUBLISHED, ends, near
 
 
 @pytest.mark.parametrize("name", ["prop_81_263", "prop_0_20", "prop_20_20"])
 def test_shares_have_newcombes_published_intervals(name):
-    x, n = FIXTURES[name]["input"]["x"], FIXTURES[name]["input"]["n"]
-    assert ends(wilson(x, n)) == near(name, FIXTURES[name]["expected"]["wilson"])
-    assert ends(clopper_pearson(x, n)) == near(name, FIXTURES[name]["expected"]["clopper_pearson"])
+    x, n = PUBLISHED[name]["input"]["x"], PUBLISHED[name]["input"]["n"]
+    assert ends(wilson(x, n)) == near(name, PUBLISHED[name]["expected"]["wilson"])
+    assert ends(clopper_pearson(x, n)) == near(name, PUBLISHED[name]["expected"]["clopper_pearson"])
 
 
 @pytest.mark.parametrize("name", ["newcombe_diff_56_70_48_80", "newcombe_diff_5_56_0_29"])
 def test_differences_of_shares_have_newcombes_published_intervals(name):
-    assert ends(newcombe(*FIXTURES[name]["input"])) == near(name)
+    assert ends(newcombe(*PUBLISHED[name]["input"])) == near(name)
 
 
 def test_millers_example_needs_969_samples():
-    given, expected = FIXTURES["miller_power"]["input"], FIXTURES["miller_power"]["expected"]
+    given, expected = PUBLISHED["miller_power"]["input"], PUBLISHED["miller_power"]["expected"]
     result = sample_size(given["omega2"], given["delta"])
     assert result.exact == near("miller_power", expected["n"])
     assert result.value == 969

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,6 +10,7 @@ from deemster.stats import (
     brier,
     calibration_error,
 )
+from tests.builders.published_numbers import PUBLISHED, near
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.floats(0, 1)), min_size=1, max_size=30))
@@ -71,19 +70,8 @@ def test_impossible_forecasts_are_refused(outcomes, stated, message):
         calibration_error([1], [0.5], bins=0)
 
 
-FILE = Path(__file__).parent.parent / "fixtures" / "statistics.json"
-
-
-FIXTURES = {entry["id"]: entry for entry in json.loads(FILE.read_text())}
-
-
-def near(name, expected=None):
-    entry = FIXTURES[name]
-    return pytest.approx(entry["expected"] if expected is None else expected, abs=entry["abs_tol"], rel=0)
-
-
 def test_toy_forecasts_have_the_derived_errors():
-    given, expected = FIXTURES["calibration_toy"]["input"], FIXTURES["calibration_toy"]["expected"]
+    given, expected = PUBLISHED["calibration_toy"]["input"], PUBLISHED["calibration_toy"]["expected"]
     for bins in (10, 5, 2):
         found = calibration_error(given["y"], given["p"], bins=bins).value
         assert found == near("calibration_toy", expected[f"ece{bins}"])

@@ -17,12 +17,9 @@ from deemster.stats import (
     weighted_wilson,
     wilson,
 )
+from tests.builders.published_numbers import ends
 
 scipy_stats = pytest.importorskip("scipy.stats")
-
-
-def ends(result):
-    return result.interval.lower, result.interval.upper
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.stats import systematic_bias
-from deemster.stats.confidence_interval import t_quantile
+from deemster.stats.student_distribution import t_quantile
 from deemster.stats.systematic_bias import clustered_error
-
-FIXTURES = Path(__file__).parent.parent / "fixtures" / "statistics.json"
+from tests.builders.published_numbers import PUBLISHED
 
 
 def test_constant_shift_has_mean_but_no_p_value():
@@ -84,7 +81,7 @@ def test_error_in_clusters_equals_that_of_matrices(drawn):
 
 
 def test_clusters_of_one_size_have_the_published_error():
-    (entry,) = (entry for entry in json.loads(FIXTURES.read_text()) if entry["id"] == "clustered_se")
+    entry = PUBLISHED["clustered_se"]
     error, freedom = clustered_error(np.array(entry["input"]["scores"], dtype=float), entry["input"]["cluster"])
     assert error == pytest.approx(entry["expected"]["cr1"], abs=entry["abs_tol"])
     assert freedom == pytest.approx(4)

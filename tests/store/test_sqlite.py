@@ -44,11 +44,10 @@ def test_store_is_one_file_once_it_is_closed(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["runs.db"]
 
 
-def test_default_store_is_below_current_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_default_store_is_below_current_folder(folder):
     with open_store() as store:
         assert store.where == str(Path(".deemster") / "runs.db")
-    assert (tmp_path / ".deemster" / "runs.db").is_file()
+    assert (folder / ".deemster" / "runs.db").is_file()
 
 
 def test_reading_missing_store_does_not_create_it(tmp_path):
@@ -202,11 +201,10 @@ def test_lost_postgres_connection_is_made_again(postgres_url):
         assert store.run(name).id == name
 
 
-def test_opening_reads_no_environment_variable(tmp_path, monkeypatch):
-    monkeypatch.setenv("DEEMSTER_STORE", str(tmp_path / "other.db"))
-    monkeypatch.chdir(tmp_path)
+def test_opening_reads_no_environment_variable(folder, monkeypatch):
+    monkeypatch.setenv("DEEMSTER_STORE", str(folder / "other.db"))
     open_store().close()
-    assert not (tmp_path / "other.db").exists()
+    assert not (folder / "other.db").exists()
     assert os.environ["DEEMSTER_STORE"]
 
 

@@ -15,13 +15,12 @@ from tests.lanes import READ_ONLY_MOUNT
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
+def folder(folder):
     """A folder with a store of one run in `kept`."""
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path, FILES)
+    written(folder, FILES)
     assert called("run", "suite.yml", "--quiet", "--store", "kept/runs.db").exit_code == 0
-    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["runs.db"]
-    return tmp_path
+    assert sorted(path.name for path in (folder / "kept").iterdir()) == ["runs.db"]
+    return folder
 
 
 def on_read_only_mount(folder, *argv):

@@ -12,6 +12,7 @@ import deemster as dm
 from deemster.errors import ConfigurationError
 from deemster.models.circuit_breaker import OPENS_AFTER
 from deemster.records import Invocation, Output, TargetFailure
+from deemster.targets import HttpLimits, ReplyPaths
 from deemster.targets.http_target import LONGEST, HttpTarget
 from deemster.testing import ModelServer
 from tests.targets.fake_clocks import Hasty, Still
@@ -35,7 +36,9 @@ def server(shared):
 
 def target(server, **options):
     options = {"body": BODY, "output": "choices.0.message.content", **options}
-    return HttpTarget(f"{server.url}/chat/completions", **options)
+    reply = ReplyPaths(**{name: options.pop(name) for name in ReplyPaths._fields if name in options})
+    limits = HttpLimits(**{name: options.pop(name) for name in HttpLimits._fields if name in options})
+    return HttpTarget(f"{server.url}/chat/completions", reply=reply, limits=limits, **options)
 
 
 def answered(target, *asked, clock=None):
@@ -133,7 +136,7 @@ def test_missing_placeholder_value_fails_without_request(server):
 
 
 def test_text_is_sent_as_text(server):
-    failed(HttpTarget(f"{server.url}/chat/completions", body="Q: {{input.q}}?", retries=0))
+    failed(HttpTarget(f"{server.url}/chat/completions", body="Q: {{input.q}}?", limits=HttpLimits(retries=0)))
     assert server.requests[0].body == b"Q: why?"
     assert server.requests[0].headers["content-type"] == "text/plain; charset=utf-8"
 
@@ -248,7 +251,7 @@ def test_non_utf8_reply_is_failure():
     async def once():
         served = await asyncio.start_server(raw, "127.0.0.1", 0)
         port = served.sockets[0].getsockname()[1]
-        asking = HttpTarget(f"http://127.0.0.1:{port}/?q={{{{input.q}}}}", method="GET", retries=0)
+        asking = HttpTarget(f"http://127.0.0.1:{port}/?q={{{{input.q}}}}", method="GET", limits=HttpLimits(retries=0))
         try:
             return await asking.call_async(ASKED)
         finally:
@@ -500,7 +503,7 @@ def test_decompression_bomb_is_failure():
 
     async def once():
         served = await asyncio.start_server(raw, "127.0.0.1", 0)
-        asking = HttpTarget(f"http://127.0.0.1:{served.sockets[0].getsockname()[1]}/", retries=0)
+        asking = HttpTarget(f"http://127.0.0.1:{served.sockets[0].getsockname()[1]}/", limits=HttpLimits(retries=0))
         try:
             return await asking.call_async(ASKED)
         finally:

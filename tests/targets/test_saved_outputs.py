@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from deemster.errors import InputError, MissingExtraError, OutputsError
 from deemster.records import Output, Sample, TargetFailure
 from deemster.targets.saved_outputs import SavedOutputs
+from tests.builders.json_lines import json_lines
 
 
 def load(folder, name, content):
@@ -26,10 +27,6 @@ def messages(act):
     with pytest.raises(OutputsError) as caught:
         act()
     return [f"{fault.where}|{fault.sample}|{fault.message}" for fault in caught.value.issues]
-
-
-def jsonl(*rows):
-    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def test_map_holds_texts_lists_or_entries():
@@ -56,7 +53,7 @@ def test_entries_read_same_in_every_form(tmp_path, kind):
     else:
         root = {"schema_version": "deemster.outputs.v1", "outputs": ENTRIES}
         head = {"schema_version": "deemster.outputs.v1"}
-        saved = load(tmp_path, f"o.{kind}", json.dumps(root) if kind == "json" else jsonl(head, *ENTRIES))
+        saved = load(tmp_path, f"o.{kind}", json.dumps(root) if kind == "json" else json_lines(head, *ENTRIES))
     first, *rest = saved.answers(["a", "b", "c", "d"])
     assert isinstance(first, Output)
     assert first.retrieved == ["d1"]
@@ -198,7 +195,7 @@ def test_issues_of_outputs_table_are_listed_with_lines(tmp_path):
 def test_issue_of_entry_has_line(tmp_path, entry, said):
     good = {"id": "good", "output": "x"}
     for name, text in (
-        ("o.jsonl", jsonl(good, entry)),
+        ("o.jsonl", json_lines(good, entry)),
         ("o.json", '{"outputs": [' + json.dumps(good) + ",\n" + json.dumps(entry) + "]}"),
         ("o.yml", f"outputs:\n- {json.dumps(good)}\n- {json.dumps(entry)}\n"),
     ):
@@ -223,7 +220,7 @@ def test_issue_of_entry_has_line(tmp_path, entry, said):
 def test_incomplete_repetitions_are_error(tmp_path, entries, said):
     rows = [{"id": name, "output": "x", "repetition": number} for name, number in entries]
     assert any(said in found for found in messages(lambda: SavedOutputs(rows)))
-    assert any(said in found for found in messages(lambda: load(tmp_path, "o.jsonl", jsonl(*rows) or "\n")))
+    assert any(said in found for found in messages(lambda: load(tmp_path, "o.jsonl", json_lines(*rows) or "\n")))
     assert any(said in found for found in messages(lambda: load(tmp_path, "o.json", json.dumps({"outputs": rows}))))
 
 
@@ -268,7 +265,7 @@ def test_file_without_extension_is_read_as_its_content_says(tmp_path, text):
 @pytest.mark.parametrize("kind", ["json", "jsonl"])
 def test_missing_and_unknown_ids_are_all_listed(tmp_path, kind):
     rows = [{"id": f"s{at}", "output": "x"} for at in range(30)]
-    saved = load(tmp_path, f"o.{kind}", json.dumps({"outputs": rows}) if kind == "json" else jsonl(*rows))
+    saved = load(tmp_path, f"o.{kind}", json.dumps({"outputs": rows}) if kind == "json" else json_lines(*rows))
     saved.check([f"s{at}" for at in range(30)])
     saved.check((Sample(f"s{at}", {}) for at in range(30)), 5)
     missing, unknown = messages(lambda: saved.check([f"t{at}" for at in range(25)] + ["s3", "s4"]))
@@ -284,7 +281,7 @@ def test_one_output_serves_every_repetition_and_any_other_mismatch_is_an_error(t
     one = [{"id": "a", "output": "x"}]
     two = [{"id": "a", "outputs": ["x", "y"]}]
     first, second = (
-        load(tmp_path, f"{at}.{kind}", json.dumps({"outputs": rows}) if kind == "json" else jsonl(*rows))
+        load(tmp_path, f"{at}.{kind}", json.dumps({"outputs": rows}) if kind == "json" else json_lines(*rows))
         for at, rows in enumerate((one, two))
     )
     first.check(["a"], 7)
@@ -300,7 +297,7 @@ def test_one_output_serves_every_repetition_and_any_other_mismatch_is_an_error(t
 def test_jsonl_in_any_order_is_read_by_id(tmp_path):
     rows = [{"id": f"s{at}", "output": f"{at}/{turn}", "repetition": turn} for at in range(3000) for turn in range(2)]
     random.Random(5).shuffle(rows)
-    saved = load(tmp_path, "o.jsonl", jsonl(*rows))
+    saved = load(tmp_path, "o.jsonl", json_lines(*rows))
     ids = [f"s{at}" for at in range(3000)]
     saved.check(ids, 2)
     assert saved.answers(ids, 1) == [Output(f"{at}/1") for at in range(3000)]
@@ -308,7 +305,7 @@ def test_jsonl_in_any_order_is_read_by_id(tmp_path):
 
 
 def test_changed_file_is_error(tmp_path):
-    saved = load(tmp_path, "o.jsonl", jsonl({"id": "a", "output": "x"}))
+    saved = load(tmp_path, "o.jsonl", json_lines({"id": "a", "output": "x"}))
     os.utime(tmp_path / "o.jsonl", ns=(1, 1))
     with pytest.raises(OutputsError, match="has changed since it was loaded"):
         saved.answers(["a"])

@@ -1,15 +1,13 @@
 import html
-import io
 import re
 from itertools import pairwise
 
 import pytest
 from rich.cells import cell_len
-from rich.console import Console
 
 from deemster.report.github_summary import github_job_summary
 from deemster.report.report_sections import report_sections
-from deemster.text.terminal_layout import print_sections
+from tests.builders.printed import printed
 from tests.report.runs import full_report
 
 
@@ -28,9 +26,7 @@ def quickstart(monkeypatch):
 
 
 def shown(report, width):
-    text = io.StringIO()
-    print_sections(report_sections(report), Console(file=text, width=width, color_system=None, highlight=False))
-    return text.getvalue()
+    return printed(report_sections(report), width=width, color_system=None, highlight=False)
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 200])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -25,3 +25,10 @@ class AgreementSettings(msgspec.Struct, forbid_unknown_fields=True, kw_only=True
     group: str | UnsetType = UNSET
     system: str | UnsetType = UNSET
     pair: str | UnsetType = UNSET
+    cluster: str | UnsetType = UNSET
+    per_slice: bool | UnsetType = UNSET
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """What is said, by name."""
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if value is not UNSET}

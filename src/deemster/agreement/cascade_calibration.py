@@ -17,8 +17,9 @@ from deemster.datasets import Votes
 from deemster.errors import InputError, Issue, did_you_mean, visible
 from deemster.formats.json_values import is_number, name_kind
 from deemster.stats.bootstrap_resampling import resample_blocks
-from deemster.stats.confidence_interval import ConfidenceInterval, normal_quantile, t_quantile
+from deemster.stats.confidence_interval import ConfidenceInterval, normal_quantile
 from deemster.stats.proportion_intervals import wilson
+from deemster.stats.student_distribution import t_quantile
 
 REPLICATES: Final = 2000
 METHOD: Final = "simultaneous"

@@ -9,9 +9,10 @@ import msgspec
 from deemster.attack.adversarial_dataset import QUESTION, AttackSelection, build_adversarial_dataset
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, Issue, list_names
-from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_dataset
+from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.suite import Suite
+from deemster.evaluation.suite_parts import suite_dataset
 from deemster.gate import read_gate
 from deemster.runs.run_storage import NOT_STORED, StoredOrNot
 

@@ -1,5 +1,4 @@
 from deemster.audit.audit_dataset import HealthSettings as HealthSettings
-from deemster.audit.audit_gate import StatedVariance as StatedVariance
 from deemster.audit.audit_judge import BiasSettings as BiasSettings
 from deemster.audit.audit_metrics import DefectSettings as DefectSettings
 from deemster.audit.gate_error_rates import TrialSettings as TrialSettings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +14,8 @@ from deemster.comparison.run_source import build_columns
 from deemster.comparison.stored_source import StoredSource
 from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, plural
-from deemster.evaluation.resolve_evaluation import suite_metrics
 from deemster.evaluation.suite import Suite
+from deemster.evaluation.suite_parts import suite_metrics
 from deemster.gate import read_gate
 from deemster.gate.gate_decision import check_gate_names
 from deemster.gate.gate_rules import GateRules
@@ -31,37 +30,11 @@ _LEVEL = 0.01
 _MOST_RUNS = 20
 
 
-class StatedVariance(NamedTuple):
-    """What the user says of the noise, in place of runs that show it.
-
-    Attributes:
-        flip_rate: The share of samples that flip from run to run.
-        sd: The standard deviation of differences of scores.
-        pass_rate: The share of samples that pass, where no run is stored.
-    """
-
-    flip_rate: float | None = None
-    sd: float | None = None
-    pass_rate: float | None = None
-
-    def check(self) -> None:
-        """Refuse numbers that exclude each other.
-
-        Raises:
-            ConfigurationError: They do.
-        """
-        if self.flip_rate is not None and self.sd is not None:
-            raise ConfigurationError("`--flip-rate` is for pass or fail, `--sd` for scores. Give one of them.")
-        if self.pass_rate is not None and self.flip_rate is None:
-            raise ConfigurationError("`--pass-rate` needs `--flip-rate`: how many samples flip from run to run.")
-
-
 def audit_gate(
     suite: Suite,
     store: Store | None,
     *,
     names: Sequence[str] = (),
-    stated: StatedVariance,
     settings: TrialSettings,
 ) -> GateAudit:
     """Simulate runs of a suite, and count how often its gate errs.
@@ -70,7 +43,6 @@ def audit_gate(
         suite: The suite.
         store: Where its runs are stored; None where there is no store.
         names: The stored runs to measure the noise on; the newest of the suite by one target unless given.
-        stated: The noise, where it is stated.
         settings: How the gate is tried.
 
     Raises:
@@ -82,25 +54,25 @@ def audit_gate(
         raise ConfigurationError(f"The suite `{suite.name}` has no gate, so there is nothing to audit.")
     cluster = None if gate.baseline is None else gate.baseline.cluster
     runs, notes = ([], []) if store is None else stored_runs(store, suite.name, names, cluster=cluster)
-    is_stated = stated.flip_rate is not None or stated.sd is not None
-    if stated.pass_rate is not None:
-        runs = [_made_run(suite, stated.pass_rate)]
+    is_stated = settings.states_noise
+    if settings.pass_rate is not None:
+        runs = [_made_run(suite, settings.pass_rate)]
     if not runs:
-        message = f"No complete run of `{suite.name}` is stored. Run it, or state `--pass-rate` and `--flip-rate`."
+        message = f"No complete run of `{suite.name}` is stored. Run it, or state `pass_rate` and `flip_rate`."
         raise ConfigurationError(message)
     pool = ExecutionPool(runs)
     if is_stated:
         runs, notes = runs[:1], []
-        pool = pool.with_noise(flip_rate=stated.flip_rate, sd=stated.sd)
+        pool = pool.with_noise(flip_rate=settings.flip_rate, sd=settings.sd)
     elif pool.executions < 2:
         message = "One execution of each sample does not say how much runs differ."
-        ways = "Run the suite again, or with `--repetitions`, or state `--flip-rate` or `--sd`."
+        ways = "Run the suite again, or with `--repetitions`, or state `flip_rate` or `sd`."
         raise ConfigurationError(f"{message} {ways}")
     metrics = _check_names(gate, suite, pool)
     return GateAudit(
         suite=suite.name,
         dataset=runs[0].run.dataset,
-        runs=() if stated.pass_rate is not None else tuple(run.run.id for run in runs),
+        runs=() if settings.pass_rate is not None else tuple(run.run.id for run in runs),
         samples=pool.samples,
         executions=1 if is_stated else pool.executions,
         repetitions=pool.repetitions,

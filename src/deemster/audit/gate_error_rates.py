@@ -297,21 +297,36 @@ class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         draws: How many comparisons are simulated for each number.
         drops: The drops that it is tried with.
         cohort: The cohort that drops by itself; None for the smallest of at least five samples.
+        flip_rate: The share of samples that flip from run to run, in place of runs that show it.
+        sd: The standard deviation of differences of scores instead.
+        pass_rate: The share of samples that pass, where no run is stored.
         confidence: The level of the intervals.
         seed: The seed of what is drawn.
 
     Raises:
-        ConfigurationError: One is outside of its limits.
+        ConfigurationError: One is outside of its limits, or two exclude each other.
     """
 
     draws: Annotated[int, Meta(ge=1)] = 100
     drops: Sequence[Share] = DROPS
     cohort: str | None = None
+    flip_rate: Share | None = None
+    sd: Annotated[float, Meta(gt=0)] | None = None
+    pass_rate: Share | None = None
     confidence: OpenShare = 0.95
     seed: Seed = 0
 
     def __post_init__(self) -> None:
         decode_struct(self, error=ConfigurationError)
+        if self.flip_rate is not None and self.sd is not None:
+            raise ConfigurationError("`flip_rate` is for pass or fail, `sd` for scores. Give one of them.")
+        if self.pass_rate is not None and self.flip_rate is None:
+            raise ConfigurationError("`pass_rate` needs `flip_rate`: how many samples flip from run to run.")
+
+    @property
+    def states_noise(self) -> bool:
+        """Whether the noise is stated, and not measured."""
+        return self.flip_rate is not None or self.sd is not None
 
 
 def audit_gate_rates(

@@ -124,10 +124,10 @@ class ExecutionPool:
         stated = ExecutionPool([self.reference])
         stated._others = stated._alike()
         most = _spread(stated.passed[:, :1].astype(np.float64), stated._others)
-        wanted, told = flip_rate, "`--flip-rate`"
+        wanted, told = flip_rate, "`flip_rate`"
         if flip_rate is None:
             most = _spread(np.where(stated._causes[:, 0] == SCORED, stated._scores[:, 0], np.nan), stated._others)
-            wanted, told = (sd or 0.0) ** 2, "`--sd`"
+            wanted, told = (sd or 0.0) ** 2, "`sd`"
         if wanted is None or wanted > most:
             limit = most if flip_rate is not None else math.sqrt(most)
             message = f"{told} is at most {limit:.4f} for these samples: more would change what passes."

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from deemster.audit.audit_dataset import HealthSettings, audit_dataset, find_dataset
-from deemster.audit.audit_gate import StatedVariance, audit_gate
+from deemster.audit.audit_gate import audit_gate
 from deemster.audit.audit_judge import BiasSettings, audit_judge
 from deemster.audit.audit_metrics import DefectSettings, audit_metrics
 from deemster.audit.dataset_health import DatasetAudit
@@ -23,7 +23,6 @@ from deemster.evaluation.suite import load_suite
 from deemster.store.open_runs import open_runs
 
 _EXPECTED_OUTPUTS = AuditedOutputs()
-_NOTHING_STATED = StatedVariance()
 _PROBING, _PLANTING, _TRYING, _LOOKING = BiasSettings(), DefectSettings(), TrialSettings(), HealthSettings()
 
 
@@ -85,7 +84,6 @@ def gate(
     suite: str | Path,
     *,
     runs: Sequence[str] = (),
-    stated: StatedVariance = _NOTHING_STATED,
     settings: TrialSettings = _TRYING,
     store: str | Path | None = None,
 ) -> GateAudit:
@@ -94,8 +92,7 @@ def gate(
     Args:
         suite: The suite's file.
         runs: The stored runs that the noise is measured on; the newest of the suite by one target where not given.
-        stated: The noise, where it is stated.
-        settings: How the gate is tried.
+        settings: How the gate is tried, and the noise where it is stated.
         store: Where the runs are stored; `.deemster/runs.db` where not given.
 
     Raises:
@@ -103,11 +100,10 @@ def gate(
         StoreError: A run is not there, or cannot be read.
     """
     loaded = load_suite(suite, calls_target=False)
-    stated.check()
     with ExitStack() as opened:
-        needs_store = stated.pass_rate is None or runs
+        needs_store = settings.pass_rate is None or runs
         source, names = opened.enter_context(open_runs(store, runs)) if needs_store else (None, [])
-        return audit_gate(loaded, source, names=names, stated=stated, settings=settings)
+        return audit_gate(loaded, source, names=names, settings=settings)
 
 
 def dataset(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from deemster import __version__
 from deemster.agreement.calibrate_judge import JudgedMetric, JudgedOutput, calibrate_judge
@@ -30,9 +31,10 @@ from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mea
 from deemster.errors.parameter_checks import checks_parameters
 from deemster.evaluation.check_file import find_kind
 from deemster.evaluation.judge_anchors import build_cases_job
-from deemster.evaluation.resolve_evaluation import suite_metrics, suite_models
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.evaluation.suite import Suite, load_suite
+from deemster.evaluation.suite_parts import suite_metrics, suite_models
+from deemster.formats.schema_validation import OpenShare, Seed, Share, decode_struct
 from deemster.judges.metric_catalog import metric_spellings
 from deemster.judges.rubric_metric import shown_options
 from deemster.records import Metric, Output
@@ -49,39 +51,34 @@ from deemster.store import RunRow, Store
 from deemster.store.open_runs import is_run_file, open_runs
 
 
-class CalibrationBounds(NamedTuple):
-    """What a calibration is held to.
-
-    Attributes:
-        min_agreement: The least agreement with people; None for any.
-        min_kappa: The least kappa; None for any.
-        max_length_bias: The greatest correlation of length and score among outputs that people judge alike; None for
-            any, and then only a warning.
-    """
-
-    min_agreement: float | None = None
-    min_kappa: float | None = None
-    max_length_bias: float | None = None
-
-
-NO_BOUNDS = CalibrationBounds()
-
-
-class CalibrationSettings(NamedTuple):
-    """What is calibrated, and how.
+class CalibrationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is calibrated, how, and what it is held to.
 
     Attributes:
         metrics: The metrics to look at, and the one that labels are about which name none; all that have labels where
             none is named.
-        bounds: What the calibration is held to.
+        min_agreement: The least agreement with people; None for any.
+        min_kappa: The least kappa; None for any.
+        max_length_bias: The greatest correlation of length and score among outputs that people judge alike; None for
+            any, and then only a warning.
+        repetitions: How often each case is judged, where cases are judged now.
         confidence: The level of the intervals.
         seed: The seed of what is drawn.
+
+    Raises:
+        ConfigurationError: One is outside of its limits.
     """
 
     metrics: Sequence[str] = ()
-    bounds: CalibrationBounds = NO_BOUNDS
-    confidence: float = 0.95
-    seed: int = 0
+    min_agreement: Share | None = None
+    min_kappa: Annotated[float, Meta(ge=-1, le=1)] | None = None
+    max_length_bias: Share | None = None
+    repetitions: Annotated[int, Meta(ge=1)] = 1
+    confidence: OpenShare = 0.95
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        decode_struct(self, error=ConfigurationError)
 
 
 class RunBackground(NamedTuple):
@@ -122,7 +119,7 @@ def calibrate_report(
         DatasetError: A label is about an unknown sample or metric, or is no label; all are listed.
         ConfigurationError: The run has no such metric.
     """
-    metrics, bounds, confidence, seed = settings
+    metrics = settings.metrics
     outputs = _Outputs(report, background)
     subjects = _subjects(outputs)
     for name in metrics:
@@ -136,7 +133,9 @@ def calibrate_report(
     grouped = labels_by_subject(labels, subjects, default=default)
     outputs.check(labels)
     found = {
-        name: calibrate_judge(_judged(outputs, name, own, is_cases=is_cases), confidence=confidence, seed=seed)
+        name: calibrate_judge(
+            _judged(outputs, name, own, is_cases=is_cases), confidence=settings.confidence, seed=settings.seed
+        )
         for name, own in grouped.items()
         if not wanted or name in wanted
     }
@@ -147,11 +146,11 @@ def calibrate_report(
         tool_version=__version__,
         source=report.dataset.name if is_cases else report.run.id,
         dataset=report.dataset.name,
-        confidence=confidence,
-        seed=seed,
+        confidence=settings.confidence,
+        seed=settings.seed,
         metrics={name: found[name] for name in order if name in found},
     )
-    return _with_checks(calibration, bounds)
+    return _with_checks(calibration, settings)
 
 
 @checks_parameters
@@ -194,15 +193,20 @@ def calibrate(
         ReportError: The report cannot be read.
         StoreError: The run is not there, or cannot be read.
     """
-    bounds = CalibrationBounds(min_agreement, min_kappa, max_length_bias)
-    settings = CalibrationSettings(metrics, bounds, confidence, seed)
+    settings = CalibrationSettings(
+        metrics=metrics,
+        min_agreement=min_agreement,
+        min_kappa=min_kappa,
+        max_length_bias=max_length_bias,
+        repetitions=repetitions,
+        confidence=confidence,
+        seed=seed,
+    )
     warn = warner()
     if isinstance(run, Report) or not is_cases_file(run):
         found = calibrate_labelled(run, labels, settings, suite=suite, columns=columns, store=store, warn=warn)
     else:
-        work = calibrate_cases(
-            run, labels, settings, suite=suite, repetitions=repetitions, limits=calls, watchers=Watchers(warn)
-        )
+        work = calibrate_cases(run, labels, settings, suite=suite, limits=calls, watchers=Watchers(warn))
         found = run_sync(work)
     return found
 
@@ -251,6 +255,8 @@ def calibrate_labelled(
         raise ConfigurationError("Name the labels of people: `--labels FILE`, or `--labels viewer`.")
     if suite is not None:
         raise ConfigurationError("`--suite` is for cases; a run has its metrics.")
+    if settings.repetitions != 1:
+        raise ConfigurationError("`repetitions` are for cases; a run has its own.")
     if isinstance(run, Report) or (Path(run).is_file() and not is_run_file(run)):
         found = read_run_labels(labels, None, columns=columns, warn=warn)
         return calibrate_report(run if isinstance(run, Report) else load_report(run), found, settings)
@@ -267,7 +273,6 @@ async def calibrate_cases(
     settings: CalibrationSettings,
     *,
     suite: str | Path | None,
-    repetitions: int = 1,
     limits: ModelCalls,
     watchers: Watchers,
 ) -> Calibration:
@@ -278,7 +283,6 @@ async def calibrate_cases(
         labels: None: cases have their own.
         settings: What is calibrated, and how.
         suite: The suite's file.
-        repetitions: How often each case is judged.
         limits: Cache and budget.
         watchers: Who watches it, and may stop it.
 
@@ -291,8 +295,9 @@ async def calibrate_cases(
         raise ConfigurationError("Name the suite whose metrics judge the cases: `--suite FILE`.")
     cases = load_calibration_cases(file)
     chosen, access = case_judges(load_suite(suite, calls_target=False, must_run=False), settings.metrics, limits)
-    report = await judge_cases(cases, chosen, access=access, repetitions=repetitions, watchers=watchers)
-    return calibrate_report(report, cases.labels, settings._replace(metrics=()), is_cases=True)
+    report = await judge_cases(cases, chosen, access=access, repetitions=settings.repetitions, watchers=watchers)
+    every_metric = msgspec.structs.replace(settings, metrics=())
+    return calibrate_report(report, cases.labels, every_metric, is_cases=True)
 
 
 async def judge_cases(
@@ -556,17 +561,17 @@ def _target_models(report: Report) -> set[str]:
     return {model.model for model in report.cost.models if model.calls > report.usage.scoring.calls}
 
 
-def _with_checks(calibration: Calibration, bounds: CalibrationBounds) -> Calibration:
-    checks = [check for name, found in calibration.metrics.items() for check in _checks(name, found, bounds)]
+def _with_checks(calibration: Calibration, settings: CalibrationSettings) -> Calibration:
+    checks = [check for name, found in calibration.metrics.items() for check in _checks(name, found, settings)]
     return msgspec.structs.replace(calibration, checks=tuple(checks))
 
 
-def _checks(name: str, found: MetricCalibration, bounds: CalibrationBounds) -> Iterator[CalibrationCheck]:
+def _checks(name: str, found: MetricCalibration, settings: CalibrationSettings) -> Iterator[CalibrationCheck]:
     length = None if found.length_bias is None else found.length_bias.partial.value
     rules = (
-        ("min_agreement", bounds.min_agreement, found.agreement.value, True),
-        ("min_kappa", bounds.min_kappa, found.kappa.value, True),
-        ("max_length_bias", bounds.max_length_bias, None if length is None else abs(length), False),
+        ("min_agreement", settings.min_agreement, found.agreement.value, True),
+        ("min_kappa", settings.min_kappa, found.kappa.value, True),
+        ("max_length_bias", settings.max_length_bias, None if length is None else abs(length), False),
     )
     for rule, bound, value, upwards in rules:
         if bound is None:

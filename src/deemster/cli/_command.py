@@ -11,13 +11,15 @@ import click
 from deemster.cli._retired import answer_verb
 from deemster.errors import did_you_mean, visible
 
-_MONEY = "Models and money"
+_MONEY = "Models, which may cost money"
+# A flag that is longer has its meaning on the next line.
+_WIDEST_FLAG = 26
 Headings: TypeAlias = Mapping[str, Sequence[str]]
 # Where flags that several commands share stand in their help; what is in no list comes under "Options".
 HEADINGS: Headings = {
     "Which samples": ("--only",),
     _MONEY: ("--models", "--cache", "--budget", "--offline"),
-    "Written": ("--to", "--without-text", "--full"),
+    "Written and shown": ("--to", "--without-text", "--full", "--quiet", "--verbose"),
     "Kept": ("--store", "--resume", "--allow-changed", "--name", "--as-baseline"),
 }
 
@@ -40,6 +42,7 @@ class Verb(click.Command):
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        self.own_headings = tuple(headings or ())
         self.headings = {
             flag: heading for part in (HEADINGS, headings or {}) for heading, flags in part.items() for flag in flags
         }
@@ -62,21 +65,24 @@ class Verb(click.Command):
             raise click.UsageError(message, ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the flags, those of a heading together."""
+        """List the flags, those of a heading together; what every command has, `--help`, is not said again."""
         records: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None and isinstance(parameter, click.Option):
+            if record is not None and isinstance(parameter, click.Option) and "--help" not in parameter.opts:
                 heading = self.headings.get(parameter.opts[0], "Options")
                 records.setdefault(heading, []).append(record)
 
-        # What every command has, such as `--help`, comes last.
-        records["Options"] = records.pop("Options")
-        for heading, rows in records.items():
-            with formatter.section(heading):
-                if heading == _MONEY:
-                    formatter.write_text("Models may be asked, which may cost money: see `deemster help money`.")
-                formatter.write_dl(rows)
+        if not records:
+            return
+        formatter.write_paragraph()
+        width = min(_WIDEST_FLAG, max(len(flag) for rows in records.values() for flag, _ in rows))
+        order = list(dict.fromkeys([*self.own_headings, "Options", *HEADINGS]))
+        for heading in sorted(records, key=order.index):
+            rows = records[heading]
+            formatter.write_heading(heading)
+            with formatter.indentation():
+                formatter.write_dl([(flag.ljust(width), meaning) for flag, meaning in rows], col_max=_WIDEST_FLAG)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """End with examples and neighbours."""
@@ -91,8 +97,7 @@ def write_examples(formatter: click.HelpFormatter, examples: Sequence[str], see_
             for line in examples:
                 formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
     if see_also:
-        with formatter.section("See also"):
-            formatter.write_text(", ".join(f"deemster {name}" for name in see_also))
+        formatter.write_text(f"See also: deemster {', '.join(see_also)}")
 
 
 def _values_left_out(option: click.Parameter) -> dict[str, str]:

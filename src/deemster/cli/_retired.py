@@ -48,6 +48,8 @@ FLAGS = {
     "agreement --cost": _CASCADE,
     "agreement --fresh-items": _CASCADE,
     "agreement --votes": "Write `--to votes.json`, or `--to votes:FILE`.",
+    "agreement --dataset": "Write `--labels FILE`, of a rubric dataset as of a spreadsheet.",
+    "agreement --verdicts": "Name the spreadsheet itself: `deemster agreement VERDICTS.csv --labels LABELS.csv`.",
     "agreement --run": "Name the run itself: `deemster agreement RUN`.",
     "agreement --strong": _CASCADE,
     "agreement --tolerance": _CASCADE,
@@ -110,8 +112,8 @@ FLAGS |= {
 FLAGS |= {
     f"agreement --{name.replace('_', '-')}": f"Write `--set {name}=...`."
     for name in (
-        *("bootstrap", "cannot_assess", "confidence", "epsilon", "group"),
-        *("n_bootstrap", "na_mode", "pair", "seed", "system"),
+        *("bootstrap", "cannot_assess", "cluster", "confidence", "epsilon", "group", "n_bootstrap", "na_mode", "pair"),
+        *("per_slice", "repetitions", "seed", "system"),
     )
 }
 FLAGS |= {
@@ -119,10 +121,19 @@ FLAGS |= {
     for audit, names in {
         "judge": ("max_samples",),
         "metrics": ("max_samples", "draws"),
-        "gate": ("draws",),
+        "gate": ("draws", "cohort", "flip_rate", "pass_rate", "sd"),
         "dataset": ("draws", "near", "margin"),
     }.items()
     for name in (*names, "confidence", "seed")
+}
+FLAGS |= {
+    f"plan {question} --{name.replace('_', '-')}": f"Write `--set {name}=...`."
+    for question, names in {
+        "detect": ("power", "scores", "flip_rate", "sd", "pass_rate", "cluster", "cluster_size", "icc"),
+        "size": ("power", "scores", "flip_rate", "sd", "pass_rate", "cluster", "cluster_size", "icc", "sample_cost"),
+        "labels": ("pass_rate", "sd", "samples"),
+    }.items()
+    for name in (*names, "confidence")
 }
 COMMANDS = {
     "adversarial": "`deemster attack SUITE [CATEGORY ...]` attacks the target of a suite.",

@@ -12,6 +12,7 @@ from deemster.cli.report_options import ReportOptions, write_texts
 from deemster.errors import ConfigurationError, StoreError, plural, visible
 
 if TYPE_CHECKING:
+    from deemster.datasets import SelectedPart
     from deemster.runs.run_figures import RunFigures
     from deemster.stats import Interval
     from deemster.store import LeaseOwner, RunRow, Store
@@ -135,10 +136,8 @@ def _named(text: Any) -> str:
 
 def _samples(run: RunRow) -> str:
     """How many samples a run has, of how many where it took a part."""
-    from deemster.evaluation.run_part import stored_part
-
     try:
-        part = stored_part(run)
+        part = _selected_part(run)
     except StoreError:
         part = None
     return f"{run.samples:,}" if part is None else f"{run.samples:,} of {part.of:,}"
@@ -160,10 +159,16 @@ def _cost(figures: RunFigures) -> str:
 
 def _part(run: RunRow) -> str | None:
     """The part of its dataset that a run took."""
-    from deemster.evaluation.run_part import stored_part
-
-    part = stored_part(run)
+    part = _selected_part(run)
     return None if part is None else part.describe()
+
+
+def _selected_part(run: RunRow) -> SelectedPart | None:
+    if "part" not in run.facts:
+        return None
+    from deemster.report.report_settings import report_facts
+
+    return report_facts(run).part
 
 
 def _minute(moment: str | None) -> str:

@@ -61,7 +61,7 @@ def _take_selection(flags: Flags) -> AttackSelection:
 @click.command(
     "attack",
     cls=Verb,
-    short_help="Attack a suite's target: does it refuse, leak, or call a forbidden tool?",
+    short_help="Attack a target: does it refuse, leak, call a forbidden tool?",
     headings={"How": ("--repetitions", "--concurrency", "--timeout")},
     examples=[
         "deemster attack suite.yml",
@@ -90,7 +90,7 @@ def command(
     selection: AttackSelection,
     overrides: SuiteOverrides,
 ) -> None:
-    """Attack a suite's target: does it refuse, leak, or call a forbidden tool?
+    """Attack a target: does it refuse, leak, call a forbidden tool?
 
     SUITE names the target and the models; without CATEGORY every category is tried. The attacks are harmless in
     themselves, several seeds each, as they stand and as a mutator writes them; the section `attack` of the suite says

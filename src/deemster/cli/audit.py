@@ -32,7 +32,7 @@ _SHARE = NumberRange(0, 1)
 @click.group(
     "audit",
     cls=VerbGroup,
-    short_help="Audit the evaluation itself: its judges, metrics, gate and dataset.",
+    short_help="Audit the evaluation itself: judges, metrics, gate, dataset.",
     examples=[
         "deemster audit judge --suite suite.yml",
         "deemster audit metrics suite.yml",
@@ -41,7 +41,7 @@ _SHARE = NumberRange(0, 1)
     see_also=["agreement", "plan"],
 )
 def command() -> None:
-    """Audit the evaluation itself: its judges, metrics, gate and dataset."""
+    """Audit the evaluation itself: judges, metrics, gate, dataset."""
 
 
 class AuditWriting(NamedTuple):
@@ -144,7 +144,7 @@ def audit_judge_command(
     from deemster.audit.audit_judge import BiasSettings, audit_judge
     from deemster.audit.planted_outputs import load_audit
 
-    settings = BiasSettings(**read_settings(BiasSettings, overrides, probes=probes))
+    settings = read_settings(BiasSettings, overrides, probes=probes)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
     audit = run_interruptible(
         lambda watchers: audit_judge(job, role, found, source=source, settings=settings, watchers=watchers),
@@ -195,7 +195,7 @@ def audit_metrics_command(
     from deemster.audit.planted_outputs import load_audit
     from deemster.records.marks import reaches
 
-    settings = DefectSettings(**read_settings(DefectSettings, overrides, defects=defects))
+    settings = read_settings(DefectSettings, overrides, defects=defects)
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
     audit = run_interruptible(
         lambda watchers: audit_metrics(job, found, source=source, settings=settings, watchers=watchers),
@@ -221,20 +221,16 @@ _runs_option = click.option(
 )
 @click.argument("suite")
 @_runs_option
-@click.option("--flip-rate", type=_SHARE, help="State the share of samples that flip from run to run.")
-@click.option("--sd", type=NumberRange(min=0, min_open=True), help="State the spread of differences of scores instead.")
-@click.option("--pass-rate", type=_SHARE, help="State the share of samples that pass, where no run is stored.")
-@click.option("--cohort", metavar="TAG", help="The cohort that drops by itself; otherwise the smallest.")
-@set_option("draws=100 (comparisons simulated for each number), confidence=0.95 or seed=0")
+@set_option(
+    "flip_rate=0.1 or sd=0.2 (the noise, in place of stored repetitions), pass_rate=0.8 (in place of a stored run), "
+    "cohort=TAG (the one that drops by itself; otherwise the smallest), "
+    "draws=100 (comparisons simulated for each number), confidence=0.95 or seed=0"
+)
 @writing_options(*RESULT_FORMATS)
 def audit_gate_command(
     *,
     suite: str,
     runs: tuple[str, ...],
-    flip_rate: float | None,
-    sd: float | None,
-    pass_rate: float | None,
-    cohort: str | None,
     overrides: tuple[str, ...],
     store: str,
     writing: AuditWriting,
@@ -245,14 +241,14 @@ def audit_gate_command(
     by one target, or those that --run names. The rules of the suite's gate then decide about them. For power, some
     samples of the second run break, so that the pass-rate falls by 1 to 20 points, overall or in one cohort.
 
-    Without stored repetitions, state the noise: --flip-rate or --sd; without any stored run, --pass-rate too.
+    Without stored repetitions, state the noise: `--set flip_rate=0.1` or `sd=0.2`; without any stored run,
+    `pass_rate=0.8` too.
     Exit codes: 0 done, 2 bad input.
     """
-    from deemster.audit import StatedVariance, TrialSettings, gate
+    from deemster.audit import TrialSettings, gate
 
-    settings = TrialSettings(**read_settings(TrialSettings, overrides, cohort=cohort))
-    stated = StatedVariance(flip_rate, sd, pass_rate)
-    writing.write(gate(suite, runs=runs, stated=stated, settings=settings, store=store))
+    settings = read_settings(TrialSettings, overrides)
+    writing.write(gate(suite, runs=runs, settings=settings, store=store))
 
 
 @command.command(
@@ -287,5 +283,5 @@ def audit_dataset_command(
     """
     from deemster.audit import HealthSettings, dataset
 
-    settings = HealthSettings(**read_settings(HealthSettings, overrides))
+    settings = read_settings(HealthSettings, overrides)
     writing.write(dataset(dataset_or_run, runs=runs, settings=settings, store=store))

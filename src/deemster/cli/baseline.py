@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command(
     "baseline",
     cls=Verb,
-    short_help="The run that others are compared with: choose one, show it, forget it.",
+    short_help="Choose the run that others are compared with, or show it.",
     examples=["deemster baseline", "deemster baseline latest", "deemster baseline --clear"],
     see_also=["run --as-baseline", "compare baseline latest"],
 )
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @result_options("json")
 @store_option
 def command(*, words: tuple[str, ...], clear: bool, dataset: str | None, reports: ReportOptions, store: str) -> None:
-    """The run that others are compared with: choose one, show it, forget it.
+    """Choose the run that others are compared with, or show it.
 
     A suite has one baseline. Runs without a suite have one for each dataset. Without RUN the baselines are shown.
 

@@ -85,8 +85,7 @@ def command(
 ) -> None:
     """Compare two runs: is the second worse, where, and why?
 
-    BASELINE and CANDIDATE are ids of stored runs, the beginnings of ids, names, `latest`, `previous`, `baseline`, run
-    files, or files that `deemster run --to FILE.json` wrote. Samples with the same input and expected output are
+    BASELINE and CANDIDATE are named as `deemster help runs` says. Samples with the same input and expected output are
     compared with each other. The first line answers; the samples that broke are listed. With more than one CANDIDATE
     all runs are ranked, best first, and each two of them are compared, so that it says which cannot be told apart.
 

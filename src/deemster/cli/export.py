@@ -28,7 +28,7 @@ _DATASETS = (".yml", ".yaml", ".json")
 @click.command(
     "export",
     cls=Verb,
-    short_help="Write runs to a file, hand them to another tool, or make golden samples of failures.",
+    short_help="Write runs to a file or another tool; make golden samples.",
     headings={"Which samples": ("--metric", "--limit")},
     examples=[
         "deemster export latest --to run.jsonl",
@@ -55,7 +55,7 @@ def command(
     limit: int | None,
     store: str,
 ) -> None:
-    """Write runs to a file, hand them to another tool, or make golden samples of failures.
+    """Write runs to a file or another tool; make golden samples.
 
     RUN is the id of a stored run, the beginning of one, a name, `latest`, or a run file. PLACE says what is written:
 

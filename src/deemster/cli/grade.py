@@ -174,7 +174,7 @@ _OPTIONS: Sequence[Decorator] = (
 @click.command(
     "grade",
     cls=Verb,
-    short_help="Grade submissions by a rubric, and tell how judges agree with people.",
+    short_help="Grade submissions by a rubric, with one judge or a panel.",
     examples=[
         "deemster grade essays.yml --models suite.yml",
         "deemster grade essays.yml --models suite.yml --rubric rubric.yml --to votes.json",
@@ -205,7 +205,7 @@ def command(
     dry_run: bool,
     quiet: bool,
 ) -> None:
-    """Grade submissions by a rubric, and tell how judges agree with people.
+    """Grade submissions by a rubric, with one judge or a panel.
 
     DATASET is a rubric dataset, or a spreadsheet (.csv, .tsv, .xlsx) with the columns `id` and `submission`, which
     needs --rubric; columns with the names of criteria hold labels of people. Every judge votes on every criterion. The
@@ -222,6 +222,8 @@ def command(
 
     storage.check()
     allowance = read_allowance(max_failed)
+    if allowance.samples:
+        raise ConfigurationError("`--max-failed` counts verdicts: a count such as 3, or a share such as 2%.")
     for destination in reports.destinations:
         if destination.format == "votes" and Path(destination.path).suffix.lower() not in _VOTES:
             raise ReportError(Issue("Votes are written as .json or .jsonl.", destination.path))

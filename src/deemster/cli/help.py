@@ -22,7 +22,23 @@ TOPICS = {
           run.jsonl                 a run file, which `deemster export RUN --to run.jsonl` wrote
           report.json               a report, which `run --to report.json` wrote, where only numbers are needed
 
-        `deemster show` lists the runs. They are kept in the nearest .deemster/runs.db; --store names another place.
+        `deemster show` lists the runs. They are kept in the nearest .deemster/runs.db; --store, or the variable
+        DEEMSTER_STORE, names another SQLite file or postgresql://..., and `run --store none` keeps nothing. A run that
+        is resumed with --allow-changed is marked as mixed in its report.
+        """,
+    ),
+    "outputs": (
+        "What was answered before: --outputs.",
+        """
+        `run --outputs` scores answers and calls no target. It takes
+
+          answers.yml         a file of outputs by sample
+          latest              a stored run, as `deemster help runs` names it
+          dataset:NAME        all recordings of the traffic of a dataset
+
+        The outputs of a stored run are scored by --metric, or by the metrics of the suite that is named. What comes of
+        it belongs to that run: samples and outputs are its own, only new scores are computed, and people's labels stay.
+        After an interruption the same command goes on.
         """,
     ),
     "samples": (
@@ -109,14 +125,14 @@ TOPICS = {
 @click.command(
     "help",
     cls=Verb,
-    short_help="Say what commands share: names of runs, samples, files, privacy, money, exit codes, CI.",
+    short_help="Say what commands share: names of runs, samples, files, money.",
     examples=["deemster help", "deemster help samples", "deemster help money"],
     see_also=["metrics"],
 )
 @click.argument("topic", required=False)
 @click.pass_context
 def command(context: click.Context, /, *, topic: str | None) -> None:
-    """Say what commands share: names of runs, samples, files, privacy, money, exit codes, CI.
+    """Say what commands share: names of runs, samples, files, money.
 
     TOPIC is one of these, or a command. Without it the topics are listed.
     """

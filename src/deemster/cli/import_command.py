@@ -18,7 +18,7 @@ KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas", "otlp", "trec",
 @click.command(
     "import",
     cls=Verb,
-    short_help="Take in runs of another store, and what other tools made: promptfoo, Inspect and more.",
+    short_help="Take in runs of promptfoo, Inspect, other tools and stores.",
     examples=["deemster import run.jsonl", "deemster import results.json --gate suite.yml"],
     see_also=["show", "compare", "export"],
 )
@@ -36,7 +36,7 @@ KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas", "otlp", "trec",
 def command(
     *, files: tuple[str, ...], kind: str | None, to: str | None, gate: str | None, label: str | None, store: str
 ) -> None:
-    """Take in runs of another store, and what other tools made: promptfoo, Inspect and more.
+    """Take in runs of promptfoo, Inspect, other tools and stores.
 
     A run file that another deemster wrote is taken in as a whole, or not at all. Of other tools, each run in a FILE
     becomes a stored run with its samples, outputs, marks and usage. Reports, comparisons, gates,

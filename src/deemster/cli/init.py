@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from deemster.cli._command import Verb
-from deemster.errors import ConfigurationError, Issue, is_storage_failure
+from deemster.cli._packaged_files import packaged_files, write_files
+from deemster.errors import ConfigurationError, Issue
 
 TEMPLATES = {
     "qa": "questions with expected answers",
@@ -40,22 +41,16 @@ def command(*, directory: str, template: str | None) -> None:
     The workflow `.github/workflows/deemster.yml` is written at the root of the git repository, else in DIRECTORY.
     """
     folder = Path(directory)
-    content = _template_files(template or _ask_for_template())
+    content = packaged_files(f"templates/{template or _ask_for_template()}")
     taken = [name for name in content if (folder / name).exists()]
     if taken:
         raise ConfigurationError(Issue("There is such a file already; nothing was written.", str(folder / taken[0])))
     root = _repository_root(folder)
-    try:
-        for name, data in content.items():
-            _write(folder / name, data)
-        kept = (root / WORKFLOW).exists()
-        if not kept:
-            _write(root / WORKFLOW, _workflow(folder, root))
-    except OSError as error:
-        if is_storage_failure(error):
-            raise
-        raise ConfigurationError(Issue(f"The suite cannot be written: {error.strerror}.", str(folder))) from None
-    written = [folder / name for name in content] + ([] if kept else [root / WORKFLOW])
+    kept = (root / WORKFLOW).exists()
+    written = {folder / name: data for name, data in content.items()}
+    if not kept:
+        written[root / WORKFLOW] = _workflow(folder, root)
+    write_files(written)
     click.echo(f"Wrote {', '.join(map(str, written))}.")
     if kept:
         click.echo(f"Kept {root / WORKFLOW}: add a step that runs {folder / 'suite.yml'}.")
@@ -71,13 +66,6 @@ def _ask_for_template() -> str:
         click.echo(f"  {name:8} {about}")
     chosen: str = click.prompt("Template", type=click.Choice(list(TEMPLATES)), default=next(iter(TEMPLATES)))
     return chosen
-
-
-def _template_files(template: str) -> dict[str, bytes]:
-    """The files of a template by name."""
-    folder = files("deemster.cli") / "templates" / template
-    found = sorted((entry for entry in folder.iterdir() if entry.is_file()), key=lambda entry: entry.name)
-    return {entry.name: entry.read_bytes() for entry in found}
 
 
 def _repository_root(folder: Path) -> Path:
@@ -100,8 +88,3 @@ def _workflow(folder: Path, root: Path) -> bytes:
 def _as_yaml(path: str) -> str:
     """A path as a YAML scalar: quoted where a plain one could mean something else."""
     return path if all(letter.isalnum() or letter in "-_./" for letter in path) else json.dumps(path)
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)

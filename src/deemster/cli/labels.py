@@ -16,12 +16,12 @@ from deemster.errors import ConfigurationError, Issue, ReportError
 @click.group(
     "labels",
     cls=VerbGroup,
-    short_help="Write a sheet of samples for people to label, or the labels of a run.",
+    short_help="Write a sheet for people to label, or the labels of a run.",
     examples=["deemster labels sheet latest --n 100", "deemster labels export latest --to votes.json"],
     see_also=["agreement", "view"],
 )
 def command() -> None:
-    """Write a sheet of samples for people to label, or the labels of a run."""
+    """Write a sheet for people to label, or the labels of a run."""
 
 
 @command.command(

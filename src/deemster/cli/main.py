@@ -20,35 +20,36 @@ from deemster.errors.user_code_guard import UserCodeGuard, is_raised_by_code, re
 
 # The commands in the groups of the help.
 GROUPS = {
-    "Every day": {
+    "The first day": {
+        "demo": "See two versions compared, one of which is worse.",
         "init": "Write a small suite that runs offline, and a GitHub workflow.",
-        "check": "Look for mistakes in files, try the models, and say what a run costs, before it starts.",
+        "check": "Find mistakes in files, try the models, say what a run costs.",
         "run": "Run a suite, store the run, print the report, apply the gate.",
-        "show": "List the stored runs; show the report of one, what failed in it, or one sample.",
-        "baseline": "The run that others are compared with: choose one, show it, forget it.",
+        "show": "List the runs; show a report, what failed in it, or one sample.",
+        "baseline": "Choose the run that others are compared with, or show it.",
         "compare": "Compare two runs: is the second worse, where, and why?",
-        "view": "Look at the stored runs in a browser, and label their samples.",
+        "view": "Look at the runs in a browser, and label their samples.",
     },
     "Judges and people": {
-        "agreement": "Can a judge be trusted? Compare judges with people, and correct the numbers of a run.",
-        "grade": "Grade submissions by a rubric, and tell how judges agree with people.",
+        "agreement": "Can a judge be trusted? Compare judges with people.",
+        "grade": "Grade submissions by a rubric, with one judge or a panel.",
         "rubric": "Find what makes judges disagree about a rubric, and reword it.",
-        "labels": "Write a sheet of samples for people to label, or the labels of a run.",
+        "labels": "Write a sheet for people to label, or the labels of a run.",
     },
     "Is the evaluation any good?": {
-        "audit": "Audit the evaluation itself: its judges, metrics, gate and dataset.",
+        "audit": "Audit the evaluation itself: judges, metrics, gate, dataset.",
         "plan": "Tell how many samples, repetitions or labels a question needs.",
-        "attack": "Attack a suite's target: does it refuse, leak, or call a forbidden tool?",
+        "attack": "Attack a target: does it refuse, leak, call a forbidden tool?",
     },
     "Keep and exchange": {
-        "monitor": "Show the pass-rate of recorded traffic over time, and whether it drifts.",
-        "import": "Take in runs of another store, and what other tools made: promptfoo, Inspect and more.",
-        "export": "Write runs to a file, hand them to another tool, or make golden samples of failures.",
-        "store": "Where runs are kept: remove some, look for damage, verify reports.",
+        "monitor": "Show the pass-rate of recorded traffic over time, and drift.",
+        "import": "Take in runs of promptfoo, Inspect, other tools and stores.",
+        "export": "Write runs to a file or another tool; make golden samples.",
+        "store": "Remove runs, look for damage, verify reports.",
     },
     "Reference": {
-        "metrics": "Show the catalog: what each metric reads, returns, and its options.",
-        "help": "Say what commands share: names of runs, samples, files, privacy, money, exit codes, CI.",
+        "metrics": "Show the catalog: what each metric reads, returns, its options.",
+        "help": "Say what commands share: names of runs, samples, files, money.",
     },
 }
 # What no help lists.
@@ -80,6 +81,11 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = importlib.import_module(f"deemster.cli.{FILES.get(cmd_name, cmd_name)}").command
         return command
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands before the flags: they are what one looks for."""
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """List the commands in groups, without loading them."""
@@ -195,10 +201,7 @@ def complain(message: str, *, hint: str | None = None) -> None:
 def app() -> None:
     """Judge what language-model applications produce, and judge the judges.
 
-    The first day: `deemster init`, `check suite.yml`, `run suite.yml`, `show latest`, `baseline latest`, and after a
-    change `run suite.yml` and `compare baseline latest`. What commands share: `deemster help`.
-
-    Exit codes: 0 passed, 1 gate failed, 2 bad input, 3 incomplete, 4 inconclusive.
+    More: `deemster COMMAND --help`; what commands share: `deemster help`.
     """
 
 

@@ -21,14 +21,14 @@ _LONGEST_DEFAULT = 60
 @click.command(
     "metrics",
     cls=Verb,
-    short_help="Show the catalog: what each metric reads, returns, and its options.",
+    short_help="Show the catalog: what each metric reads, returns, its options.",
     examples=["deemster metrics", "deemster metrics recall@k"],
     see_also=["run", "audit metrics"],
 )
 @click.argument("name", required=False)
 @result_options("json")
 def command(*, name: str | None, reports: ReportOptions) -> None:
-    """Show the catalog: what each metric reads, returns, and its options.
+    """Show the catalog: what each metric reads, returns, its options.
 
     NAME is an alias or a short name, such as `rouge-l` or `ndcg`, or a ready-made group, such as `generation`. A star
     marks the core metrics.

@@ -79,8 +79,8 @@ budget_option = click.option(
     "budgets",
     type=_Budget(),
     multiple=True,
-    metavar="2usd|50000tokens",
-    help="Stop before the models cost more, or use more tokens; repeatable.",
+    metavar="LIMIT",
+    help="Stop before it costs more than 2usd, or 50000tokens.",
 )
 
 
@@ -89,12 +89,9 @@ CACHE_OPTIONS: Sequence[Decorator] = (
         "--cache",
         metavar="FILE|none",
         default=ANSWER_CACHE,
-        show_default=True,
-        help="Where the models' answers are cached.",
+        help="Keep answers here, not in .deemster/answers.jsonl.",
     ),
-    click.option(
-        "--offline", is_flag=True, help="Send nothing over the network: recordings, cache and embedded models only."
-    ),
+    click.option("--offline", is_flag=True, help="Send nothing: cache, recordings, embedded models only."),
 )
 
 

@@ -18,7 +18,7 @@ BASELINE = 500
 @click.command(
     "monitor",
     cls=Verb,
-    short_help="Show the pass-rate of recorded traffic over time, and whether it drifts.",
+    short_help="Show the pass-rate of recorded traffic over time, and drift.",
     examples=[
         "deemster monitor support-bot --every week",
         "deemster monitor support-bot --fail-on-drift --save-failing golden.yml",
@@ -67,7 +67,7 @@ def command(
     fail_on_drift: bool,
     failing_file: str | None,
 ) -> None:
-    """Show the pass-rate of recorded traffic over time, and whether it drifts.
+    """Show the pass-rate of recorded traffic over time, and drift.
 
     DATASET is the name the recorder was given. Control limits show what to expect of so many records, given the
     baseline. The test of drift stays valid however often you look.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Settings = TypeVar("Settings")
 Decorator = Callable[[Any], Any]
 # What click read, by parameter.
 Flags = dict[str, Any]
@@ -64,8 +65,7 @@ only_option = click.option(
     "--only",
     multiple=True,
     metavar="EXPR",
-    help="Only samples such as tag:x, id:q*, lang=de, failed (in the latest run), failed:RUN or answered; "
-    "repeatable, kinds must all hold. `deemster help samples` says more.",
+    help="Only tag:x, id:q*, lang=de, failed: `help samples`.",
 )
 
 
@@ -115,7 +115,7 @@ def override_settings(settings: dict[str, Any], overrides: Sequence[str]) -> Non
             section[key] = value
 
 
-def read_settings(shape: Any, overrides: Sequence[str], **settings: Any) -> dict[str, Any]:
+def read_settings(shape: type[Settings], overrides: Sequence[str], **settings: Any) -> Settings:
     """What `--set` says, beside other settings.
 
     Args:
@@ -126,20 +126,20 @@ def read_settings(shape: Any, overrides: Sequence[str], **settings: Any) -> dict
     Raises:
         ConfigurationError: One of them is said twice, is no setting, or not as declared; all issues are listed.
     """
-    from deemster.formats.schema_validation import shape_issues
+    from deemster.formats.schema_validation import decode_shape
 
     for text in overrides:
         name = text.partition("=")[0]
         if settings.get(name):
             message = f"`--set {text}` says what a flag of this command says already: leave one of them out."
             raise ConfigurationError(message)
+
     override_settings(settings, overrides)
-    if issues := shape_issues(settings, shape):
-        raise ConfigurationError(issues)
-    return settings
+    decoded: Settings = decode_shape(settings, shape, error=ConfigurationError)
+    return decoded
 
 
-quiet_option = click.option("--quiet", is_flag=True, help="Show no progress and no result on the terminal.")
+quiet_option = click.option("--quiet", is_flag=True, help="Show no progress and no result.")
 
 
 def _parse_columns(

@@ -8,77 +8,78 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from deemster.cli._command import VerbGroup
-from deemster.cli.options import Command, NumberRange, confidence_option, group_flags, take_flags
+from deemster.cli.options import Command, NumberRange, group_flags, read_settings, set_option, take_flags
 from deemster.cli.report_options import RESULT_FORMATS, ReportOptions, result_options, write_result
 from deemster.cli.store_options import store_option
 from deemster.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from deemster.planning.sample_plans import Noise, RunNoise
+    from deemster.planning.plan_settings import PlanSettings
+    from deemster.planning.sample_plans import RunNoise
     from deemster.results.run_columns import RunColumns
 
-_SHARE = NumberRange(0, 1)
 _INSIDE = NumberRange(0, 1, min_open=True, max_open=True)
-_power_option = click.option("--power", type=_INSIDE, default=0.8, show_default=True, help="The chance of an answer.")
+_NOISE = "flip_rate=0.1, sd=0.2, pass_rate=0.8, cluster=KEY (measured on a run), cluster_size=5, icc=0.3, scores=true"
 
 
-class StatedNoise(NamedTuple):
-    """What the user says about the noise, and which runs to measure it on."""
+class PlanOptions(NamedTuple):
+    """Which runs the noise is measured on.
+
+    Attributes:
+        against: The run whose differences to the planned one are the noise.
+        metric: The metric that is looked at; every metric together unless given.
+        store: Where the runs are stored.
+    """
 
     against: str | None
     metric: str | None
-    scores: bool
-    flip_rate: float | None
-    sd: float | None
-    pass_rate: float | None
-    cluster: str | None
-    cluster_size: float | None
-    icc: float | None
+    store: str
 
-    def noise(self) -> Noise | None:
-        """The stated noise; None where nothing is stated.
+    def check_without_run(self, settings: PlanSettings, advice: str) -> None:
+        """Refuse what only a run can answer.
+
+        Args:
+            settings: What the noise is said to be.
+            advice: What there is in place of a run.
 
         Raises:
-            ConfigurationError: Two things are said that exclude each other.
+            ConfigurationError: Something of it was given.
         """
-        from deemster.planning.sample_plans import USUAL_ICC, stated_noise
+        if self.against or self.metric or settings.scores or settings.cluster:
+            message = "`--against`, `--metric`, `--set scores=true` and `--set cluster=KEY` are for a run"
+            raise ConfigurationError(f"{message}{advice}")
 
-        if self.flip_rate is not None and self.sd is not None:
-            raise ConfigurationError("`--flip-rate` is for pass or fail, `--sd` for scores. Give one of them.")
-        if self.cluster is not None and (self.cluster_size is not None or self.icc is not None):
-            raise ConfigurationError("`--cluster` measures clusters on a run; leave out what you would guess.")
-        if self.icc is not None and self.cluster_size is None:
-            raise ConfigurationError("`--icc` says how alike samples of a cluster are; give `--cluster-size` too.")
-        if self.flip_rate is None and self.sd is None and self.pass_rate is None and self.cluster_size is None:
-            return None
-        if self.against is not None:
+    def read_runs(self, run: str, settings: PlanSettings) -> tuple[RunColumns, RunNoise]:
+        """A run, and its noise.
+
+        Args:
+            run: The run, as the user names it.
+            settings: What the noise is said to be.
+
+        Raises:
+            InputError: A run cannot be read, or the noise is both measured and stated.
+        """
+        from deemster.comparison.find_runs import RunSources
+        from deemster.planning.sample_plans import RunNoise
+
+        noise = settings.noise()
+        if noise is not None and self.against is not None:
             raise ConfigurationError("`--against` measures the noise on two runs; leave out what you would guess.")
-        return stated_noise(
-            pass_rate=self.pass_rate,
-            flip_rate=self.flip_rate,
-            sd=self.sd,
-            cluster_size=self.cluster_size or 1.0,
-            icc=USUAL_ICC if self.icc is None else self.icc,
-        )
+
+        with RunSources(self.store) as sources:
+            source = sources.find(run)
+            columns = source.columns(cluster=settings.cluster or source.cluster)
+            against = None if self.against is None else sources.find(self.against).columns(cluster=None)
+        return columns, RunNoise(columns, against, noise, scores=settings.scores)
 
 
-def _noise_options(command: Command) -> Command:
-    return group_flags(
-        command,
-        "stated",
-        lambda flags: take_flags(StatedNoise, flags),
-        [
-            click.option("--against", metavar="RUN", help="Measure the noise on the differences to this run."),
-            click.option("--metric", metavar="NAME", help="Look at this metric; otherwise at every metric together."),
-            click.option("--scores", is_flag=True, help="Look at mean scores of a run instead of pass-rates."),
-            click.option("--flip-rate", type=_SHARE, help="The share of samples that flip from run to run."),
-            click.option("--sd", type=NumberRange(min=0, min_open=True), help="The spread of differences of scores."),
-            click.option("--pass-rate", type=_SHARE, help="The share of marks that pass; a guess of the noise."),
-            click.option("--cluster", metavar="KEY", help="Samples with the same metadata KEY of a run are one unit."),
-            click.option("--cluster-size", type=NumberRange(min=1), help="Samples a cluster has; a guess."),
-            click.option("--icc", type=_SHARE, help="How alike samples of a cluster are; a guess, 0.3 unless given."),
-        ],
-    )
+def _plan_options(command: Command) -> Command:
+    options = [
+        click.option("--against", metavar="RUN", help="Measure the noise on the differences to this run."),
+        click.option("--metric", metavar="NAME", help="Look at this metric; otherwise at every metric together."),
+        store_option,
+    ]
+    return group_flags(command, "options", lambda flags: take_flags(PlanOptions, flags), options)
 
 
 @click.group(
@@ -103,20 +104,10 @@ def command() -> None:
     see_also=["audit gate"],
 )
 @click.argument("dataset_or_run", type=click.Path())
-@_noise_options
-@confidence_option
-@_power_option
+@set_option(f"power=0.8, confidence=0.95; and of the noise {_NOISE}")
 @result_options(*RESULT_FORMATS)
-@store_option
-def detect(
-    *,
-    dataset_or_run: str,
-    confidence: float,
-    power: float,
-    reports: ReportOptions,
-    store: str,
-    stated: StatedNoise,
-) -> None:
+@_plan_options
+def detect(*, dataset_or_run: str, overrides: tuple[str, ...], reports: ReportOptions, options: PlanOptions) -> None:
     """Tell which drops a dataset can show, and which margins it can certify, as a whole and by cohort.
 
     DATASET_OR_RUN is a dataset file, the id of a stored run, the beginning of one, a name, `latest`, a run file, or a
@@ -124,21 +115,21 @@ def detect(
     else guessed from the spread of its marks. For a dataset it is stated, or 10 % of samples flip.
     """
     from deemster.planning.plan_report import DetectionPlan
-    from deemster.planning.sample_plans import Goal, plan_dataset, plan_run, stated_noise
+    from deemster.planning.plan_settings import PlanSettings
+    from deemster.planning.sample_plans import plan_dataset, plan_run, stated_noise
 
-    goal = Goal(confidence, power)
+    settings = read_settings(PlanSettings, overrides)
     if _is_dataset(dataset_or_run):
         from deemster.datasets import Dataset
 
-        if stated.against or stated.metric or stated.scores or stated.cluster:
-            given = "`--against`, `--metric`, `--scores` and `--cluster`"
-            raise ConfigurationError(f"{given} are for a run, and this is a dataset.")
+        options.check_without_run(settings, ", and this is a dataset.")
         tags = [sample.tags for sample in Dataset.load(dataset_or_run)]
-        detections = plan_dataset(tags, stated.noise() or stated_noise(), goal=goal)
+        detections = plan_dataset(tags, settings.noise() or stated_noise(), goal=settings.goal)
     else:
-        run, noise = _read_runs(dataset_or_run, stated, store)
-        detections = plan_run(noise, run, metric=stated.metric, goal=goal)
-    plan = DetectionPlan(confidence=confidence, power=power, detect=tuple(detections))
+        run, noise = options.read_runs(dataset_or_run, settings)
+        detections = plan_run(noise, run, metric=options.metric, goal=settings.goal)
+
+    plan = DetectionPlan(confidence=settings.confidence, power=settings.power, detect=tuple(detections))
     write_result(plan, reports)
 
 
@@ -149,29 +140,12 @@ def detect(
     see_also=["audit gate"],
 )
 @click.option("--effect", type=_INSIDE, required=True, help="The drop to be shown, and the margin to be certified.")
-@_power_option
-@confidence_option
 @click.option("--from", "run", metavar="RUN", help="Measure the noise on this run.")
-@_noise_options
-@click.option(
-    "--sample-cost",
-    type=NumberRange(min=0),
-    default=0.0,
-    show_default=True,
-    help="What making one more sample costs, in calls; for the split with repetitions.",
-)
+@set_option(f"power=0.8, confidence=0.95; of the noise {_NOISE}; sample_cost=5 (of one more sample, in calls)")
 @result_options(*RESULT_FORMATS)
-@store_option
+@_plan_options
 def size(
-    *,
-    effect: float,
-    power: float,
-    confidence: float,
-    run: str | None,
-    sample_cost: float,
-    reports: ReportOptions,
-    store: str,
-    stated: StatedNoise,
+    *, effect: float, run: str | None, overrides: tuple[str, ...], reports: ReportOptions, options: PlanOptions
 ) -> None:
     """Tell how many samples show a drop, or certify a margin.
 
@@ -181,18 +155,19 @@ def size(
     import numpy as np
 
     from deemster.planning.plan_report import SizePlan
-    from deemster.planning.sample_plans import EVERY_METRIC, Goal, plan_size, stated_noise
+    from deemster.planning.plan_settings import SizeSettings
+    from deemster.planning.sample_plans import EVERY_METRIC, plan_size, stated_noise
 
-    goal = Goal(confidence, power)
+    settings = read_settings(SizeSettings, overrides)
     if run is None:
-        if stated.against or stated.metric or stated.scores or stated.cluster:
-            raise ConfigurationError("`--against`, `--metric`, `--scores` and `--cluster` need a run: `--from RUN`.")
-        noise = stated.noise() or stated_noise()
+        options.check_without_run(settings, ": name it by `--from RUN`.")
+        noise = settings.noise() or stated_noise()
     else:
-        columns, measured = _read_runs(run, stated, store)
-        noise = measured.find(stated.metric or EVERY_METRIC, np.arange(columns.marks.samples))
-    samples = plan_size(effect, noise, sample_cost=sample_cost, goal=goal)
-    write_result(SizePlan(confidence=confidence, power=power, size=samples), reports)
+        columns, measured = options.read_runs(run, settings)
+        noise = measured.find(options.metric or EVERY_METRIC, np.arange(columns.marks.samples))
+
+    samples = plan_size(effect, noise, sample_cost=settings.sample_cost, goal=settings.goal)
+    write_result(SizePlan(confidence=settings.confidence, power=settings.power, size=samples), reports)
 
 
 @command.command(
@@ -213,47 +188,30 @@ def size(
     required=True,
     help="Of the judge's marks with people's; `deemster agreement` measures it.",
 )
-@click.option("--pass-rate", type=_INSIDE, default=0.5, show_default=True, help="The share that people pass.")
-@click.option("--sd", type=NumberRange(min=0, min_open=True), help="The spread of people's scores instead.")
-@click.option("--samples", type=click.IntRange(min=1), help="All samples that the judge scores; endless unless given.")
-@confidence_option
+@set_option("samples=5000 (all that the judge scores), pass_rate=0.8 or sd=0.2 (of what people say), confidence=0.95")
 @result_options(*RESULT_FORMATS)
-def labels(
-    *,
-    half_width: float,
-    correlation: float,
-    pass_rate: float,
-    sd: float | None,
-    samples: int | None,
-    confidence: float,
-    reports: ReportOptions,
-) -> None:
+def labels(*, half_width: float, correlation: float, overrides: tuple[str, ...], reports: ReportOptions) -> None:
     """Tell how many human labels an interval needs, with the help of a judge and without.
 
     The judge scores all samples, people label some of them, drawn at random. The estimate is prediction-powered: the
     labels correct the judge, so its errors cost precision, never truth.
     """
     from deemster.planning.plan_report import LabelPlan
+    from deemster.planning.plan_settings import LabelSettings
     from deemster.stats.power_analysis import label_size
 
-    spread = (pass_rate * (1 - pass_rate)) ** 0.5 if sd is None else sd
-    size = label_size(half_width, correlation=correlation, sd=spread, samples=samples, confidence=confidence)
-    write_result(LabelPlan(confidence=confidence, labels=size), reports)
+    settings = read_settings(LabelSettings, overrides)
+    size = label_size(
+        half_width,
+        correlation=correlation,
+        sd=settings.spread,
+        samples=settings.samples,
+        confidence=settings.confidence,
+    )
+    write_result(LabelPlan(confidence=settings.confidence, labels=size), reports)
 
 
 def _is_dataset(place: str) -> bool:
     from deemster.evaluation.check_file import find_kind
 
     return Path(place).is_file() and find_kind(place) not in ("report", "run")
-
-
-def _read_runs(run: str, stated: StatedNoise, store: str) -> tuple[RunColumns, RunNoise]:
-    from deemster.comparison.find_runs import RunSources
-    from deemster.planning.sample_plans import RunNoise
-
-    noise = stated.noise()
-    with RunSources(store) as sources:
-        source = sources.find(run)
-        columns = source.columns(cluster=stated.cluster or source.cluster)
-        against = None if stated.against is None else sources.find(stated.against).columns(cluster=None)
-        return columns, RunNoise(columns, against, noise, scores=stated.scores)

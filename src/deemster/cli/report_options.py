@@ -31,7 +31,6 @@ def destination_option(formats: Sequence[str], default: str | None = None) -> De
     """The flag `--to FILE`, repeatable, of a command that writes these formats."""
     from deemster.text.destination import list_endings
 
-    stdout = "; `-` is JSON on standard output" if "json" in formats else ""
     return click.option(
         "--to",
         "destinations",
@@ -39,7 +38,7 @@ def destination_option(formats: Sequence[str], default: str | None = None) -> De
         multiple=True,
         default=None if default is None else (default,),
         show_default=default or False,
-        help=f"Write to FILE, by its name: {', '.join(list_endings(formats))}{stdout}. Repeatable.",
+        help=f"Write {', '.join(list_endings(formats))}, by name: `help files`.",
     )
 
 
@@ -267,7 +266,7 @@ def _take_privacy(flags: Flags) -> ReportOptions:
 _WITHOUT_TEXT = click.option(
     "--without-text",
     is_flag=True,
-    help="Leave out every text, metadata value and hash; ids, tags, scores, counts and causes stay.",
+    help="Leave out texts and metadata: `help privacy`.",
 )
 
 _FULL = click.option("--full", is_flag=True, help="Print the whole report, in place of one screen of it.")

@@ -132,25 +132,21 @@ def _check_lines(
 
 
 def _settings_option(command: Command) -> Command:
-    """Let the command receive what its flags say of judges and trials as one ``settings``."""
+    """Let the command receive what its flags say of trials as one ``settings``."""
     return group_flags(command, "settings", _take_settings)
 
 
 def _take_settings(flags: Flags) -> ImprovementSettings:
     from deemster.grading.improvement_judging import ImprovementSettings
-    from deemster.judges.criterion_grader import CriterionGrader
-    from deemster.judges.judge_panel import Judge
 
-    judges, writer = flags.pop("judges"), flags.pop("writer")
     trials: dict[str, Any] = {}
     override_settings(trials, flags.pop("overrides"))
 
-    known = [name for name in ImprovementSettings._fields if name not in ("grader", "writer")]
+    known = [name for name in ImprovementSettings._fields if name != "writer"]
     if unknown := [name for name in trials if name not in known]:
         raise ConfigurationError(f"`--set`: `{unknown[0]}` is no setting. {did_you_mean(unknown[0], known)}")
 
-    grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=trials.get("seed", 0))
-    return ImprovementSettings(grader, writer or judges[0], **trials)
+    return ImprovementSettings(flags.pop("writer"), **trials)
 
 
 @command.command(
@@ -174,6 +170,7 @@ def improve(
     *,
     rubric: str,
     dataset: str,
+    judges: tuple[str, ...],
     settings: ImprovementSettings,
     reports: ReportOptions,
     resume: bool,
@@ -191,6 +188,8 @@ def improve(
     from deemster.datasets import RubricDataset
     from deemster.engine.run_sync import run_sync
     from deemster.grading.improve_rubric import run_improvement
+    from deemster.judges.criterion_grader import CriterionGrader
+    from deemster.judges.judge_panel import Judge
     from deemster.rubrics.rubric_definition import Rubric
 
     to, trials = _part_destinations(reports)
@@ -198,13 +197,14 @@ def improve(
     if Path(to).exists() and Path(to).samefile(rubric):
         raise ReportError(Issue("The new rubric would overwrite the one it comes from: name another file.", to))
     items = RubricDataset.load(dataset, rubric=before)
+    grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=settings.seed)
     if dry_run:
-        _print_forecast(before, items, settings, models)
+        _print_forecast(before, items, grader, settings, models)
         return
     path = Path(f"{to}{_SUFFIX}")
     with show_progress(quiet=quiet) as progress:
         work = run_improvement(
-            before, items, settings, access=models.access(), path=path, resume=resume, progress=progress
+            before, items, grader, settings, access=models.access(), path=path, resume=resume, progress=progress
         )
         found = run_sync(work)
     found.after.dump(to)
@@ -215,11 +215,11 @@ def improve(
     path.unlink(missing_ok=True)
 
 
-def _print_forecast(rubric: Any, items: Any, settings: Any, models: ModelOptions) -> None:
+def _print_forecast(rubric: Any, items: Any, grader: Any, settings: Any, models: ModelOptions) -> None:
     from deemster.engine.run_sync import run_sync
     from deemster.grading.improve_rubric import forecast
 
-    found = run_sync(forecast(rubric, items, settings, access=models.access(calls=False)))
+    found = run_sync(forecast(rubric, items, grader, settings, access=models.access(calls=False)))
     print_planned_calls(found.planned)
     wordings = plural(found.written, "wording")
     note(f"That grades the part learnt from. In all it is at most {found.judged:,} requests to judges and {wordings}.")

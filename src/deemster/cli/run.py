@@ -10,7 +10,7 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note, show_progress, warn
-from deemster.cli._report_ending import is_worth_resuming, write_and_print
+from deemster.cli._report_ending import is_worth_resuming, steps_after_crashes, write_and_print
 from deemster.cli._stored_outputs import is_stored, score_stored_outputs
 from deemster.cli.main import complain, leave, leave_interrupted
 from deemster.cli.model_options import CACHE_OPTIONS, budget_option, collect_limits
@@ -139,27 +139,25 @@ class PartOptions(NamedTuple):
 
 _PART: Sequence[Decorator] = (
     only_option,
-    click.option("--sample", type=int, metavar="N", help="Run only N samples, drawn at random."),
-    click.option("--seed", type=int, metavar="S", help="The seed of --sample; default the suite's."),
-    click.option("--limit", type=int, metavar="N", help="Run only the first N samples."),
+    click.option("--sample", type=int, metavar="N", help="Only N samples, drawn at random."),
+    click.option("--seed", type=int, metavar="S", help="The seed of --sample, in place of the suite's."),
+    click.option("--limit", type=int, metavar="N", help="Only the first N samples."),
 )
 name_option = click.option("--name", "label", metavar="TEXT", help="What you call this run; other commands take it.")
 repetitions_option = click.option("--repetitions", type=int, metavar="R", help="Run each sample R times.")
-concurrency_option = click.option(
-    "--concurrency", type=int, metavar="N", help="How many calls of the target may be under way at once."
-)
+concurrency_option = click.option("--concurrency", type=int, metavar="N", help="How many calls of the target at once.")
 timeout_option = click.option(
     "--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop the run after so long; it can be resumed."
 )
 as_baseline_option = click.option(
-    "--as-baseline", is_flag=True, help="Make the run the baseline of its suite, if it may become one."
+    "--as-baseline", is_flag=True, help="Make it the baseline of its suite, if it may be one."
 )
 _OVERRIDES: Sequence[Decorator] = (
     name_option,
     click.option(
         "--outputs",
-        metavar="FILE|RUN|dataset:NAME",
-        help="Score what was answered before, in a file, a stored run or all recordings of a dataset; call no target.",
+        metavar="FILE|RUN",
+        help="Score earlier answers, call no target: `help outputs`.",
     ),
     repetitions_option,
     click.option(
@@ -167,7 +165,7 @@ _OVERRIDES: Sequence[Decorator] = (
         "metrics",
         multiple=True,
         metavar="SPEC",
-        help="Use this metric, with its default options, in place of the suite's; repeatable.",
+        help="Use this metric, not the suite's; repeatable.",
     ),
     click.option(
         "--threshold", "thresholds", multiple=True, metavar="NAME=T", help="Set a metric's pass mark; repeatable."
@@ -192,13 +190,11 @@ RUN_HEADINGS = {
     short_help="Run a suite, store the run, print the report, apply the gate.",
     headings=RUN_HEADINGS,
     examples=[
-        "deemster run suite.yml",
-        "deemster run suite.yml --only tag:policy --only failed",
-        "deemster run suite.yml --to report.html --to results.xml --quiet",
+        "deemster run",
+        "deemster run suite.yml --only failed --to report.html --to junit.xml",
         "deemster run --outputs latest --metric 'length-within(max=80, unit=words)'",
-        "deemster run suite.yml --resume",
     ],
-    see_also=["check", "show", "compare"],
+    see_also=["check", "show", "compare", "help exit-codes"],
 )
 @click.argument("suite", type=click.Path(), required=False)
 @_override_options
@@ -209,10 +205,10 @@ RUN_HEADINGS = {
     "--confirm",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Run samples that newly fail against the baseline up to N more times: confirmed, or only flaky?",
+    help="Run newly failing samples up to N times more.",
 )
 @quiet_option
-@click.option("--verbose", is_flag=True, help="Print the traceback of each error that a Python target raises.")
+@click.option("--verbose", is_flag=True, help="Print the tracebacks of a Python target.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -228,14 +224,7 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Run a suite, store the run, print the report, apply the gate.
-
-    With --outputs RUN the outputs of a stored run are scored once more, by --metric or by the metrics of SUITE, and
-    what comes of it belongs to that run: samples and outputs are its own, only new scores are computed, and people's
-    labels stay. After an interruption the same command goes on.
-
-    Exit codes: 0 all rules pass (or none is declared), 1 a gate rule fails, 2 bad input, 3 incomplete, 4 inconclusive.
-    """
+    """Run a suite, store the run, print the report, apply the gate."""
     from deemster.evaluation.resolve_evaluation import resolve_evaluation
     from deemster.evaluation.suite import load_suite
 
@@ -251,7 +240,7 @@ def command(
             quiet=quiet,
         )
     if suite is None:
-        raise click.UsageError("Missing argument 'SUITE'.", context)
+        suite = "suite.yml"
     overrides = overrides._replace(redact_warnings=reports.without_text)
     writing = RunWriting(reports, storage, as_baseline, confirm=confirm or 0, quiet=quiet, verbose=verbose)
     writing.check()
@@ -259,7 +248,7 @@ def command(
     writing = writing.for_suite(loaded)
     overrides = overrides._replace(select=part.find(storage, loaded).select, partial=part.only.answered)
     resolve = functools.partial(resolve_evaluation, loaded, overrides)
-    run_and_report(resolve, writing, call=f"deemster run {suite}")
+    run_and_report(resolve, writing, call=f"deemster run {suite}", after_fix=f"deemster run {suite} --only failed")
 
 
 class Resolve(Protocol):
@@ -314,7 +303,12 @@ class RunWriting(NamedTuple):
 
 
 def run_and_report(
-    resolve: Resolve, writing: RunWriting, *, call: str, conclude: Callable[[Store, Report], None] | None = None
+    resolve: Resolve,
+    writing: RunWriting,
+    *,
+    call: str,
+    after_fix: str | None = None,
+    conclude: Callable[[Store, Report], None] | None = None,
 ) -> NoReturn:
     """Run an evaluation with its progress, store and report it, and end the command with its exit code.
 
@@ -322,6 +316,7 @@ def run_and_report(
         resolve: Resolves what to run together with its storage.
         writing: Where it is stored and reported.
         call: The command, as the user repeats it to continue the run.
+        after_fix: The command that runs again what failed; the same unless given.
         conclude: Called with the store and the report, once a stored run has ended.
 
     Raises:
@@ -343,7 +338,12 @@ def run_and_report(
         if writing.verbose:
             raised.print(without_text=reports.without_text)
         if storage.store is not None:
-            if is_worth_resuming(report):
+            row = storage.store.run(report.run.id)
+            for step in steps_after_crashes(
+                report, row, show=f"deemster show latest{flag} --failed", run=f"{after_fix or call}{flag}"
+            ):
+                note(step)
+            if is_worth_resuming(report, row):
                 note(f"To continue: {call}{flag} --resume")
             if conclude is not None:
                 conclude(storage.store, report)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.command(
     "show",
     cls=Verb,
-    short_help="List the stored runs; show the report of one, what failed in it, or one sample.",
+    short_help="List the runs; show a report, what failed in it, or one sample.",
     headings={
         "The list of runs": ("--since", "--until", "--suite"),
         "One run": ("--failed", "--against", "--prompts"),
@@ -61,7 +61,7 @@ def command(
     reports: ReportOptions,
     store: str,
 ) -> None:
-    """List the stored runs; show the report of one, what failed in it, or one sample.
+    """List the runs; show a report, what failed in it, or one sample.
 
     Without RUN the runs are listed, newest first. RUN is the id of a stored run, the beginning of one, a name,
     `latest`, `baseline`, or a file: a report that `deemster run --to FILE.json` wrote, or a run file. SAMPLE is the id
@@ -141,7 +141,7 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
         has_baseline = baseline is not None and baseline.run != report.run.id
         named = NamedRun(run, "" if store == find_store() else f" --store {store}", has_baseline=has_baseline)
         _render(shown, reports.with_junit(stored_junit(row)), named)
-        if not reports.destinations and is_worth_resuming(report):
+        if not reports.destinations and is_worth_resuming(report, row):
             note(visible(describe_status(row, opened.owner(row.id))))
 
 

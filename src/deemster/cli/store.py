@@ -35,14 +35,14 @@ def _check_hash(_context: click.Context, _parameter: click.Parameter, value: str
     "store",
     cls=VerbGroup,
     invoke_without_command=True,
-    short_help="Where runs are kept: remove some, look for damage, verify reports.",
+    short_help="Remove runs, look for damage, verify reports.",
     examples=["deemster store", "deemster store rm --until 90d", "deemster store check"],
     see_also=["show", "export", "import"],
 )
 @store_option
 @click.pass_context
 def command(context: click.Context, /, *, store: str) -> None:
-    """Where runs are kept: remove some, look for damage, verify reports.
+    """Remove runs, look for damage, verify reports.
 
     Without a verb, its place is printed: the whole path of a file, or a URL without its password. Nothing is opened, so
     it need not be there.

@@ -44,7 +44,7 @@ def store_option(command: Command) -> Command:
     Without it, the store is the nearest one above the suite or the dataset that the command names, else above the
     current folder.
     """
-    return add_options(command, [_store_flag("Where runs are stored: an SQLite file, or postgresql://...")])
+    return add_options(command, [_store_flag("Where runs are, if not in the nearest .deemster/runs.db.")])
 
 
 def _store_flag(help_text: str) -> Decorator:
@@ -52,8 +52,6 @@ def _store_flag(help_text: str) -> Decorator:
         "--store",
         metavar="FILE|URL",
         envvar=STORE_VARIABLE,
-        show_default="the nearest .deemster/runs.db",
-        show_envvar=True,
         callback=_choose_store,
         help=help_text,
     )
@@ -211,15 +209,13 @@ def _take_storage(flags: Flags) -> StorageOptions:
 
 
 _STORAGE: Sequence[Decorator] = (
-    _store_flag("Where the run is stored: an SQLite file, postgresql://..., or `none` to keep nothing."),
+    _store_flag("Not the nearest .deemster/runs.db; none keeps nothing."),
     click.option(
         "--resume",
         metavar="[=RUN]",
         is_flag=False,
         flag_value=LAST_RUN,
-        help="Go on with a stored run, by default the last unfinished one.",
+        help="Go on with the last unfinished run, or with RUN.",
     ),
-    click.option(
-        "--allow-changed", is_flag=True, help="Resume although something changed; the report is marked as mixed."
-    ),
+    click.option("--allow-changed", is_flag=True, help="Resume although something changed: the report says so."),
 )

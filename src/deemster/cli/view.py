@@ -16,7 +16,7 @@ from deemster.errors import ConfigurationError, plural
 @click.command(
     "view",
     cls=Verb,
-    short_help="Look at the stored runs in a browser, and label their samples.",
+    short_help="Look at the runs in a browser, and label their samples.",
     examples=[
         "deemster view --open",
         "deemster view --annotator ada",
@@ -59,7 +59,7 @@ def command(
     runs: tuple[str, ...],
     store: str,
 ) -> None:
-    """Look at the stored runs in a browser, and label their samples.
+    """Look at the runs in a browser, and label their samples.
 
     The viewer listens on this machine alone and asks no other host for anything. Ctrl-C ends it.
 

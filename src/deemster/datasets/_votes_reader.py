@@ -34,7 +34,7 @@ RULE_KEYS = Rules.__struct_fields__
 SCORING_KEYS = Scoring.__struct_fields__
 _WHAT = (
     "A votes file is JSON or JSONL and holds a rubric, the judges, and items with verdicts and people's labels. "
-    "Spreadsheets are read by `deemster agreement --labels FILE --verdicts FILE`."
+    "Spreadsheets are read by `deemster agreement VERDICTS.csv --labels LABELS.csv`."
 )
 
 

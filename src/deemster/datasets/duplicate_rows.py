@@ -18,10 +18,10 @@ def equal_rows(digests: bytes | bytearray, ids: Callable[[list[int]], Iterable[s
     heads = np.frombuffer(bytes(digests), dtype=np.uint64)[::4]
     order = np.argsort(heads, kind="stable")
     twice = np.flatnonzero(heads[order[1:]] == heads[order[:-1]])
-    positions: list[int] = np.unique(np.concatenate([order[twice], order[twice + 1]])).tolist()
-    if not positions:
+    if not twice.size:
         return []
 
+    positions: list[int] = np.unique(np.concatenate([order[twice], order[twice + 1]])).tolist()
     ids_by_digest: dict[bytes, list[str]] = {}
     for position, sample_id in zip(positions, ids(positions), strict=True):
         digest = bytes(digests[position * 32 : position * 32 + 32])

@@ -4,37 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from typing import NamedTuple
 
 from deemster.errors import DeemsterError
 from deemster.models import Cache
 from deemster.models.answer_cache import StoredVector
 from deemster.models.budget import UsageBound
-from deemster.models.call_log import LoggedCall
+from deemster.models.call_log import LoggedCall, RestoredCalls
 from deemster.records import Answer
 from deemster.records.shared_call_cost import Spending
 
 # A call that stands for all that a run spent before its calls were kept.
 _EARLIER = 0
-
-
-class RestoredCalls(NamedTuple):
-    """The calls of the earlier processes of a run.
-
-    Attributes:
-        answers: Their answers; None where there are none.
-        lost: Those that were paid for and brought no answer that a mark stands on, by the hash of the request.
-        ids: All of them.
-        spent: What they took from the budget.
-    """
-
-    answers: Cache | None
-    lost: dict[bytes, LoggedCall]
-    ids: frozenset[int]
-    spent: UsageBound
-
-
-NO_CALLS = RestoredCalls(None, {}, frozenset(), UsageBound())
 
 
 class KeptCalls:

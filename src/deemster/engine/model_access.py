@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from deemster.engine.kept_calls import NO_CALLS, KeptCalls
+from deemster.engine.kept_calls import KeptCalls
 from deemster.engine.kept_prompts import WhichPrompts
 from deemster.engine.stop_request import Stop
 from deemster.errors import ConfigurationError, Issue
@@ -22,6 +22,7 @@ from deemster.formats.json_values import name_kind
 from deemster.metrics.import_user_code import import_object
 from deemster.models import Budget, Cache, CallContext, Gateway, Role
 from deemster.models.budget import UsageBound
+from deemster.models.call_log import NO_CALLS
 from deemster.models.clock import Clock
 from deemster.models.model_roles import as_role, missing_role_message
 from deemster.models.models_section import default_embedding, read_models
@@ -258,9 +259,7 @@ async def open_gateway(
             on_stop=None if stop is None else stop.request,
             run=None if calls is None else calls.token,
             log=calls,
-            paid=restored.ids,
-            run_cache=restored.answers,
-            lost_calls=restored.lost,
+            restored=restored,
             shared=shared,
         )
         async with Gateway(access.roles, context) as gateway:

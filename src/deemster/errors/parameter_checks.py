@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -12,12 +13,8 @@ from deemster.errors.message_text import show_value
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-_CALLS = ("cache", "budget_usd", "budget_tokens", "offline", "keep_prompts")
-_SETTINGS = ("thresholds", "delta", "strict", "max_unscored", "calibration", "confirm", "clock")
-# What is written now; until 1.0.
-_MOVED = {
-    **{name: f"calls=dm.ModelCalls({name}=...)" for name in _CALLS},
-    **{name: f"settings=dm.EvaluationSettings({name}=...)" for name in _SETTINGS},
+# What is written now in place of a parameter that has another name in its settings; until 1.0.
+_RENAMED = {
     "limits": "calls=dm.ModelCalls(...)",
     "cluster": "settings=dm.EvaluationSettings(on=...)",
     "partial": "settings=dm.EvaluationSettings(only_answered=True)",
@@ -34,22 +31,38 @@ def checks_parameters(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """Have a function say where its earlier parameters went, and what its settings are.
 
     Args:
-        function: The function. A parameter counts as moved where it has none of that name, and has the new one; it is
-            a settings object where its default is one.
+        function: The function. A parameter whose default is a settings object takes those objects alone. What is a
+            field of one was a parameter once; so was what has another name now, where the function has the new one.
     """
     parameters = inspect.signature(function).parameters
     defaults = {name: parameter.default for name, parameter in parameters.items()}
     settings = {name: type(default) for name, default in defaults.items() if hasattr(default, "_fields")}
 
+    def moved(name: str) -> str | None:
+        """What is written now in place of a parameter; None where there never was one of that name."""
+        for parameter, kind in settings.items():
+            if name in kind._fields:
+                return f"{parameter}={_public_name(kind)}({name}=...)"
+        now = _RENAMED.get(name, "")
+        return now if now.partition("=")[0] in parameters else None
+
     @functools.wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        unknown = [(name, _MOVED[name]) for name in kwargs if name not in parameters and name in _MOVED]
-        moved = [(name, now) for name, now in unknown if now.partition("=")[0] in parameters]
-        if moved:
-            raise ConfigurationError(Issue(f"The parameter `{name}` has moved: write `{now}`.") for name, now in moved)
+        earlier = [(name, moved(name)) for name in kwargs if name not in parameters]
+        issues = [Issue(f"The parameter `{name}` has moved: write `{now}`.") for name, now in earlier if now]
+        if issues:
+            raise ConfigurationError(issues)
+
         for name, kind in settings.items():
             if name in kwargs and not isinstance(kwargs[name], kind):
                 raise ConfigurationError(f"`{name}` is `{kind.__name__}(...)`, not {show_value(kwargs[name])[:60]}.")
         return function(*args, **kwargs)
 
     return call
+
+
+def _public_name(kind: type) -> str:
+    """How users write the name of a settings object: of the root, else of its family."""
+    package, room, *_ = kind.__module__.split(".")
+    is_of_root = hasattr(sys.modules[package], kind.__name__)
+    return f"dm.{kind.__name__}" if is_of_root else f"dm.{room}.{kind.__name__}"

@@ -20,9 +20,10 @@ from deemster.engine.model_access import ModelCalls, complete_model_access
 from deemster.errors import ConfigurationError, InputError, Issue, plural
 from deemster.evaluation.judge_anchors import anchor_evaluations
 from deemster.evaluation.preflight_check import check_samples
-from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_metrics, suite_models
+from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.suite import Suite, load_suite
+from deemster.evaluation.suite_parts import suite_metrics, suite_models
 from deemster.formats import Reading, file_format, read_document
 from deemster.formats.read_file import EXTENSIONS, FORMATS
 from deemster.formats.read_parquet import ParquetFile

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deemster.errors import DeemsterError
-from deemster.evaluation.resolve_evaluation import suite_metrics, suite_models
 from deemster.evaluation.suite import Suite
+from deemster.evaluation.suite_parts import suite_metrics, suite_models
 from deemster.judges.reply_parser import UnreadableReplyError, parse_json_object
 from deemster.models import CallContext, Gateway, Role
 from deemster.models.clock import Clock

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from deemster.comparison.stored_source import stored_identities
 from deemster.errors import Issue, StoreError, plural
-from deemster.evaluation.run_part import stored_part
 from deemster.gate import GateCheck
 from deemster.report import Report
 from deemster.report.build_report import stored_report
@@ -63,7 +62,7 @@ def _refusals(store: Store, row: RunRow, report: Report, current: BaselineRow | 
         yield f"a budget stopped it: {report.budget.reason}"
     elif report.run.status != "complete":
         yield f"it is {report.run.status}: {report.run.reason}."
-    if (part := stored_part(row)) is not None:
+    if (part := report_facts(row).part) is not None:
         yield f"it ran a part of its dataset, {part.samples:,} of {plural(part.of, 'sample')}."
     failed = [check for check in _gate_checks(row, report, current) if check.status == "fail"]
     if failed:

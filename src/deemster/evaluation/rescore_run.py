@@ -16,9 +16,9 @@ from deemster.errors import ConfigurationError, StoreError, did_you_mean
 from deemster.evaluation.evaluation_identity import scoring_identity
 from deemster.evaluation.gate_baseline import compare_again
 from deemster.evaluation.preflight_check import check_samples
-from deemster.evaluation.resolve_evaluation import suite_metrics, suite_models
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.suite import Suite, stored_suite
+from deemster.evaluation.suite_parts import suite_metrics, suite_models
 from deemster.judges import metric_catalog as catalog
 from deemster.models.clock import Clock
 from deemster.records import Mark, Metric, Output, Unscored

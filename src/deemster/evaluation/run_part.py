@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from deemster.datasets import Dataset, SelectedPart
+from deemster.datasets import Dataset
 from deemster.datasets.only_expression import LATEST, Only, condition_text
 from deemster.errors import Issue, StoreError, list_names
 from deemster.records import Metric
@@ -92,7 +92,7 @@ def resumed_samples(store: Store, wanted: str | bool, *, suite: str) -> KeptSamp
         StoreError: There is no such run, or it cannot be read.
     """
     row = choose_run(store, wanted, kind="run", suite=suite)
-    part = None if row is None else stored_part(row)
+    part = None if row is None else report_facts(row).part
     if row is None or part is None:
         return None
     ids = frozenset(sample.id for sample in store.samples(row.id, content=False))
@@ -138,7 +138,7 @@ class ResumedRun:
             return dataset
 
         ids = [sample.id for sample in self._store.samples(self.id, content=False)]
-        part = stored_part(self._row)
+        part = report_facts(self._row).part
         if part is not None and dataset.part is None:
             dataset = dataset.keep(ids, selection=part.selection or "")
         return dataset.in_order(ids)
@@ -169,12 +169,3 @@ def find_resumed_run(storage: StoredOrNot, *, suite: str | None, dataset: Datase
 
     row = find_resumed(storage, kind="run", suite=suite, dataset=dataset.name, accept=is_same_part)
     return NewRun() if row is None else ResumedRun(storage.store, row)
-
-
-def stored_part(row: RunRow) -> SelectedPart | None:
-    """The part of its dataset that a stored run took; None for the whole.
-
-    Raises:
-        StoreError: What is stored is no part.
-    """
-    return report_facts(row).part

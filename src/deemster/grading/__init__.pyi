@@ -1,1 +1,2 @@
+from deemster.grading.improvement_judging import ImprovementSettings as ImprovementSettings
 from deemster.grading.improvement_report import Improvement as Improvement

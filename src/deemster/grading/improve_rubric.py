@@ -38,12 +38,9 @@ from deemster.evaluation.dry_run import DryRun, plan_scripts
 from deemster.grading._improvement_run import open_improvement_run
 from deemster.grading._improvement_split import DatasetPart, split_train_test
 from deemster.grading.improvement_judging import (
-    ALPHA,
-    CRITERIA,
-    EXEMPLARS,
     HELD_OUT,
-    ROUNDS,
     TRAIN,
+    USUAL_IMPROVEMENT,
     ImprovementJudging,
     ImprovementSettings,
     ImprovementStopped,
@@ -69,16 +66,9 @@ def improve_rubric(
     grader: CriterionGrader,
     *,
     models: Mapping[str, ChatClient | Role | Mapping[str, Any]] | None = None,
-    writer: str | None = None,
-    rounds: int = ROUNDS,
-    criteria: int = CRITERIA,
-    exemplars: int = EXEMPLARS,
-    train: float = 0.5,
-    cluster: str | None = None,
-    alpha: float = ALPHA,
-    seed: int = 0,
-    storage: Storage | str | Path | None = None,
     calls: ModelCalls = NO_LIMITS,
+    storage: Storage | str | Path | None = None,
+    settings: ImprovementSettings = USUAL_IMPROVEMENT,
 ) -> Improvement:
     """Reword the criteria that judges and people agree least about, and accept wordings that raise held-out agreement.
 
@@ -89,30 +79,21 @@ def improve_rubric(
         dataset: Items with people's labels, or the path of their file.
         grader: Who judges, and how; one call per criterion, without examples.
         models: Models by role: a client, or a map as in a suite's `models` section.
-        writer: The role that proposes wordings; the first judge's unless given.
-        rounds: How often a wording is looked for, for each criterion.
-        criteria: For how many criteria.
-        exemplars: How many disagreements the writer sees.
-        train: Which share of the items, or how many, examples come from.
-        cluster: The key of the metadata that names an item's cluster; a cluster is never divided.
-        alpha: The chance that any wording is accepted though it is no better.
-        seed: The seed of everything random.
+        calls: Cache, budget and network of the models.
         storage: The file that keeps what the models said, so that a stopped improvement can be resumed, or a
             ``Storage``, which says that it is.
-        calls: Cache, budget and network of the models.
+        settings: How wordings are looked for and tested.
 
     Raises:
         InputError: Something given cannot be used.
     """
     if not isinstance(grader, CriterionGrader):
         raise ConfigurationError(f"`grader` is a `CriterionGrader`, not {show_value(grader)[:60]}.")
-    role = grader.judges[0].model if writer is None else writer
-    settings = ImprovementSettings(grader, role, rounds, criteria, exemplars, train, cluster, alpha, seed)
     known = rubric if isinstance(rubric, Rubric) else Rubric.load(rubric)
     items = dataset if isinstance(dataset, RubricDataset) else RubricDataset.load(dataset)
     path, resume = _progress_file(storage)
     access = build_model_access(models, calls)
-    return run_sync(run_improvement(known, items, settings, access=access, path=path, resume=resume))
+    return run_sync(run_improvement(known, items, grader, settings, access=access, path=path, resume=resume))
 
 
 def _progress_file(storage: Storage | str | Path | None) -> tuple[Path | None, bool]:
@@ -128,6 +109,7 @@ def _progress_file(storage: Storage | str | Path | None) -> tuple[Path | None, b
 async def run_improvement(
     rubric: Rubric,
     dataset: RubricDataset,
+    grader: CriterionGrader,
     settings: ImprovementSettings,
     *,
     access: ModelAccess,
@@ -141,6 +123,7 @@ async def run_improvement(
     Args:
         rubric: What is improved.
         dataset: Items with people's labels.
+        grader: Who judges.
         settings: How.
         access: How models may be asked.
         path: The progress file.
@@ -151,19 +134,19 @@ async def run_improvement(
     Raises:
         InputError: Something given cannot be used.
     """
-    if issues := list(settings.issues()):
+    if issues := list(settings.issues(grader)):
         raise ConfigurationError(issues)
     train, held_out = split_train_test(
         rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed
     )
-    access = complete_model_access(access, [settings.grader, WriterRole(settings.writer)])
-    identity = _identity(rubric, dataset, settings, access)
+    access = complete_model_access(access, [grader, WriterRole(settings.writer_role(grader))])
+    identity = _identity(rubric, dataset, grader, settings, access)
     timer = RunTimer(clock)
     with open_improvement_run(path, dataset, identity, seed=settings.seed, resume=resume, timer=timer) as run:
         calls = None if run is None else run.calls
         async with open_gateway(access, clock=timer.clock, seed=settings.seed, calls=calls) as gateway:
             parts = {TRAIN: train, HELD_OUT: held_out}
-            judging = ImprovementJudging(rubric, parts, settings, gateway=gateway, run=run, progress=progress)
+            judging = ImprovementJudging(rubric, parts, grader, settings, gateway=gateway, run=run, progress=progress)
             improvement = await RubricImprovement(judging).improve()
         if run is not None:
             status: RunStatus = "complete" if improvement.complete else "incomplete"
@@ -188,19 +171,23 @@ class WriterRole(NamedTuple):
 
 
 def _identity(
-    rubric: Rubric, dataset: RubricDataset, settings: ImprovementSettings, access: ModelAccess
+    rubric: Rubric,
+    dataset: RubricDataset,
+    grader: CriterionGrader,
+    settings: ImprovementSettings,
+    access: ModelAccess,
 ) -> dict[str, Any]:
     """The identity of an improvement: everything that its questions and answers depend on."""
-    used = dict.fromkeys((*settings.grader.roles, settings.writer))
+    writer = settings.writer_role(grader)
+    used = dict.fromkeys((*grader.roles, writer))
     models = {role: {"model": access.roles[role].model, "identity": access.roles[role].identity} for role in used}
-    plain = {key: value for key, value in settings._asdict().items() if key != "grader"}
     return {
         "rubric": rubric.to_dict(),
         "dataset": dataset.fingerprint,
         "reasons": _reasons(dataset),
-        "grader": settings.grader.settings,
+        "grader": grader.settings,
         "models": msgspec.to_builtins(models),
-        **plain,
+        **settings._replace(writer=writer)._asdict(),
     }
 
 
@@ -366,37 +353,43 @@ class Forecast(NamedTuple):
 
 
 async def forecast(
-    rubric: Rubric, dataset: RubricDataset, settings: ImprovementSettings, *, access: ModelAccess
+    rubric: Rubric,
+    dataset: RubricDataset,
+    grader: CriterionGrader,
+    settings: ImprovementSettings,
+    *,
+    access: ModelAccess,
 ) -> Forecast:
     """Count what improving a rubric would ask of models, without asking them.
 
     Args:
         rubric: What would be improved.
         dataset: Items with people's labels.
+        grader: Who judges.
         settings: How.
         access: How models may be asked.
 
     Raises:
         InputError: Something given cannot be used.
     """
-    if issues := list(settings.issues()):
+    if issues := list(settings.issues(grader)):
         raise ConfigurationError(issues)
     train, held = split_train_test(rubric, dataset, train=settings.train, cluster=settings.cluster, seed=settings.seed)
-    access = complete_model_access(access, [settings.grader, WriterRole(settings.writer)])
+    access = complete_model_access(access, [grader, WriterRole(settings.writer_role(grader))])
     places = [place for place, criterion in enumerate(rubric.criteria) if criterion.check is None]
     scripts = (
-        partial(settings.grader.script, case._replace(rubric=Rubric((rubric.criteria[place],), rubric.guidelines)))
+        partial(grader.script, case._replace(rubric=Rubric((rubric.criteria[place],), rubric.guidelines)))
         for place in places
         for case, truths in zip(train.cases, train.truths, strict=True)
         if not is_missing(truths[place])
     )
-    planned = await plan_scripts(scripts, settings.grader, access, checks={})
+    planned = await plan_scripts(scripts, grader, access, checks={})
     learnt, decided = _labelled(train, places), _labelled(held, places)
     # The most is asked where the criteria with the most labels are those that are reworded, each in every round.
     sizes = sorted(
         (seen + settings.rounds * (known + seen) for known, seen in zip(learnt, decided, strict=True)), reverse=True
     )
-    each = settings.grader.count_requests(Rubric(rubric.criteria[places[0] : places[0] + 1])) if places else 0
+    each = grader.count_requests(Rubric(rubric.criteria[places[0] : places[0] + 1])) if places else 0
     targets = min(settings.criteria, len(places))
     return Forecast(planned, each * (sum(learnt) + sum(sizes[:targets])), targets * settings.rounds)
 

@@ -30,10 +30,6 @@ from deemster.runs.run_lifecycle import StoredRun
 
 TRAIN: Final = "train"
 HELD_OUT: Final = "held_out"
-ALPHA: Final = 0.05
-ROUNDS: Final = 3
-CRITERIA: Final = 3
-EXEMPLARS: Final = 6
 WORKERS = 256
 # Calls that fail for good, such as a submission that a provider refuses to read, are left out up to this share.
 LOST = 0.05
@@ -43,30 +39,31 @@ class ImprovementSettings(NamedTuple):
     """How a rubric is improved.
 
     Attributes:
-        grader: Who judges, and how.
-        writer: The model role that proposes wordings.
+        writer: The model role that proposes wordings; the first judge's unless given.
         rounds: How often a wording is looked for, for each criterion.
         criteria: For how many criteria.
         exemplars: How many disagreements the writer sees.
         train: Which share of the items, or how many, examples come from.
-        cluster: The key of the metadata that names an item's cluster.
+        cluster: The key of the metadata that names an item's cluster; a cluster is never divided.
         alpha: The chance that any wording is accepted though it is no better.
         seed: The seed of everything random.
     """
 
-    grader: CriterionGrader
-    writer: str
-    rounds: int = ROUNDS
-    criteria: int = CRITERIA
-    exemplars: int = EXEMPLARS
+    writer: str | None = None
+    rounds: int = 3
+    criteria: int = 3
+    exemplars: int = 6
     train: float = 0.5
     cluster: str | None = None
-    alpha: float = ALPHA
+    alpha: float = 0.05
     seed: int = 0
 
-    def issues(self) -> Iterator[Issue]:
-        """What is wrong with them."""
-        grader = self.grader
+    def writer_role(self, grader: CriterionGrader) -> str:
+        """The model role that proposes wordings, where a grader judges."""
+        return grader.judges[0].model if self.writer is None else self.writer
+
+    def issues(self, grader: CriterionGrader) -> Iterator[Issue]:
+        """What is wrong with them, and with the grader that is to judge."""
         if grader.calls != "per_criterion":
             yield Issue("A rubric is improved criterion by criterion: `calls` of the grader is `per_criterion`.")
         if grader.few_shot is not None:
@@ -76,8 +73,11 @@ class ImprovementSettings(NamedTuple):
                 yield Issue(f"`{key}` is a whole number of at least 1, not {show_value(getattr(self, key))}.")
         if type(self.alpha) is not float or not 0 < self.alpha < 1:
             yield Issue(f"`alpha` is a number between 0 and 1, not {show_value(self.alpha)}.")
-        if not isinstance(self.writer, str) or not self.writer.strip():
+        if self.writer is not None and (not isinstance(self.writer, str) or not self.writer.strip()):
             yield Issue(f"`writer` is the name of a model role, not {show_value(self.writer)}.")
+
+
+USUAL_IMPROVEMENT: Final = ImprovementSettings()
 
 
 class ImprovementStopped(Exception):  # noqa: N818 - it never leaves this room: it becomes the reason why the work ended
@@ -116,6 +116,7 @@ class ImprovementJudging:
     Args:
         rubric: What is improved.
         parts: The two parts of the items.
+        grader: Who judges, and how.
         settings: How it is improved.
         gateway: Answers what is asked.
         run: Keeps the calls; None where nothing does.
@@ -126,13 +127,15 @@ class ImprovementJudging:
         self,
         rubric: Rubric,
         parts: Mapping[str, DatasetPart],
+        grader: CriterionGrader,
         settings: ImprovementSettings,
         *,
         gateway: Gateway,
         run: StoredRun | None,
         progress: Callable[[Progress], None] | None,
     ) -> None:
-        self.rubric, self.parts, self.settings = rubric, parts, settings
+        self.rubric, self.parts = rubric, parts
+        self.grader, self.settings = grader, settings
         self._gateway, self._run, self._progress = gateway, run, progress
         self._payments = CallPayments()
         self._usages: list[Usage] = []
@@ -217,7 +220,7 @@ class ImprovementJudging:
 
         async def grade(place: int) -> None:
             replies: list[Said] = []
-            item = await script_result(self.settings.grader.script(cases[place]), self._gateway.answers, replies)
+            item = await script_result(self.grader.script(cases[place]), self._gateway.answers, replies)
             found[place] = (item, replies)
             self._tell(next(done), len(cases))
 
@@ -250,7 +253,7 @@ class ImprovementJudging:
         script = ask_rewording(
             criterion,
             await self._exemplars(criterion, number),
-            role=self.settings.writer,
+            role=self.settings.writer_role(self.grader),
             guidelines=self.rubric.guidelines,
             task=self.parts[TRAIN].task,
             tried=tried,

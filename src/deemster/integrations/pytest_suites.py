@@ -11,9 +11,10 @@ import pytest
 from deemster.datasets import Dataset
 from deemster.errors import DeemsterError, break_ci_commands, visible
 from deemster.evaluation.check_file import find_kind
-from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation, suite_dataset
+from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.suite import load_suite
+from deemster.evaluation.suite_parts import suite_dataset
 from deemster.gate import read_gate
 from deemster.gate.gate_decision import check_names
 from deemster.integrations.pytest_outcomes import COMPLETE, JudgedRun, Outcome

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from deemster.errors import ConfigurationError
-from deemster.judges._geval_prompt import (
-    STEPS_SCHEMA,
-    JudgedQuality,
-    geval_messages,
-    quality_prompt,
-    steps_messages,
-    steps_prompt,
-    verdict_schema,
-)
+from deemster.judges._geval_prompt import geval_messages, quality_prompt, verdict_schema
+from deemster.judges._geval_steps import steps_prompt, write_steps
 from deemster.judges._log_probabilities import read_integer_score
 from deemster.judges.geval_definition import (
-    MOST_STEPS,
     TENTHS,
+    JudgedQuality,
     Preset,
     check_example_list,
     check_examples,
@@ -30,17 +23,19 @@ from deemster.judges.geval_definition import (
     load_preset,
     parse_bands,
 )
-from deemster.judges.judge_panel import ALTERNATIVES, SEED, PanelMetric, reweigh_marks, vote_spread
-from deemster.judges.judge_script import Asking, ParsedReply, ask_model
+from deemster.judges.judge_panel import ALTERNATIVES, PanelMetric, PanelReplies, reweigh_marks, vote_spread
+from deemster.judges.judge_script import Asking
 from deemster.judges.prompt_templates import check_text
 from deemster.judges.refusal_quality import load_reference_prompt, reference_declines
-from deemster.judges.reply_parser import UnreadableReplyError, reply_entries, truncate_text
+from deemster.judges.reply_parser import truncate_text
 from deemster.judges.sample_context import context_passages, question_text, reference_text, sample_passages
 from deemster.metrics.builtin_metric import output_text
-from deemster.records import Answer, Ask, Mark, MetricScore, Output, Sample, Script
+from deemster.records import Mark, MetricScore, Output, Sample, Script
 
+# The value of `combine` where none was given: what it is then depends on `scoring`.
 AUTO = "auto"
 DEFAULT_FIELDS = ("input", "actual_output")
+# The preset that `refusal_check` judges by where the reference declines to answer.
 REFUSAL = "refusal-alignment"
 
 
@@ -140,17 +135,20 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
         if self.criteria is None and self.steps is None and self.preset is None:
             raise ConfigurationError(f"{self.alias} needs a `preset`, `criteria` or `steps`: it says what is judged.")
 
-        self._normalize_options()
+        self._normalize_texts()
+        self._normalize_examples()
         self._check_scoring()
-        self._check_refusal()
+        if self.refusal_check:
+            self._check_scale_of_refusals()
 
-    def _normalize_options(self) -> None:
-        """Bring the options that were given into the form in which they are used, or refuse them."""
+    def _normalize_texts(self) -> None:
+        """Bring what describes the quality into the form in which it is used, or refuse it."""
         metric = self.alias
         for option in ("criteria", "info"):
             text = getattr(self, option)
             if text is not None:
                 force_setattr(self, option, check_text(text, option=option, metric=metric))
+
         if self.steps is not None:
             force_setattr(self, "steps", check_steps(self.steps, metric=metric))
         if self.fields is not None:
@@ -158,11 +156,13 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
         if self.rubric is not None:
             force_setattr(self, "rubric", parse_bands(self.rubric, metric=metric))
 
+    def _normalize_examples(self) -> None:
         # The examples need to be a list before there is a quality, whose fields and rubric they are read by.
-        force_setattr(self, "few_shot", check_example_list(self.few_shot, metric=metric))
+        force_setattr(self, "few_shot", check_example_list(self.few_shot, metric=self.alias))
+
         quality = self.quality
         examples = check_examples(
-            self.few_shot, fields=quality.fields, low=quality.low, high=quality.high, metric=metric
+            self.few_shot, fields=quality.fields, low=quality.low, high=quality.high, metric=self.alias
         )
         force_setattr(self, "few_shot", examples)
 
@@ -180,54 +180,60 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
                 f"`scoring: samples` of {self.alias} is a mean: `combine` is `mean` or `weighted`, no `{self.combine}`."
             )
 
-    def _check_refusal(self) -> None:
-        if not self.refusal_check:
-            return
+    def _check_scale_of_refusals(self) -> None:
+        """Refuse a quality whose scores cannot stand beside those of refusals."""
         quality = self.quality
-        refusal_rubric = load_preset(REFUSAL).rubric
-        low, high = refusal_rubric[0].range[0], refusal_rubric[-1].range[1]
-        if (quality.low, quality.high) != (low, high) or not self.higher_is_better:
+        refusal = load_preset(REFUSAL)
+        if (quality.low, quality.high) != (refusal.low, refusal.high) or not self.higher_is_better:
             raise ConfigurationError(
-                f"`refusal_check` of {self.alias} needs a rubric from {low} to {high} where higher is better, "
-                f"as `{REFUSAL}` has it, which takes its place."
+                f"`refusal_check` of {self.alias} needs a rubric from {refusal.low} to {refusal.high} "
+                f"where higher is better, as `{REFUSAL}` has it, which takes its place."
             )
 
     @property
     def quality(self) -> JudgedQuality:
-        """What is judged, with the preset's part in it."""
-        preset = self.chosen_preset
-        about, steps, rubric, fields = self.criteria, self.steps, self.rubric, self.fields
-        if preset is not None:
-            if steps is None and self.criteria is None:
-                steps = preset.steps
-            about = about or preset.about
-            rubric = preset.rubric if rubric is None else rubric
-            fields = preset.fields if fields is None else fields
+        """What is judged: the preset, where there is one, with what was given beside it."""
+        base = self.chosen_preset or JudgedQuality(
+            about=self._description(), steps=None, rubric=TENTHS, fields=DEFAULT_FIELDS
+        )
+        # For criteria of one's own a model writes the steps, not the preset.
+        steps = base.steps if self.criteria is None else None
 
         return JudgedQuality(
-            about=about or self._called(),
-            steps=None if steps is None else tuple(steps),
-            rubric=TENTHS if rubric is None else tuple(rubric),
-            fields=DEFAULT_FIELDS if fields is None else tuple(fields),
+            about=self.criteria or base.about,
+            steps=steps if self.steps is None else tuple(self.steps),
+            rubric=base.rubric if self.rubric is None else tuple(self.rubric),
+            fields=base.fields if self.fields is None else tuple(self.fields),
             higher_is_better=bool(self.higher_is_better),
             info=self.info,
             examples=tuple(self.few_shot),
         )
 
+    @property
+    def refusal_quality(self) -> JudgedQuality:
+        """What is judged instead if the reference declines to answer."""
+        return msgspec.structs.replace(load_preset(REFUSAL), info=self.info)
+
+    def _description(self) -> str:
+        """What a judge is told where only steps are given: the name that the user chose."""
+        is_named = self.name not in ("", self.alias)
+        return self.name if is_named else "what the steps look at."
+
     def prompt_text(self) -> str:
         """The whole prompt, as a person reads it; the prompts of its other requests follow."""
         quality = self.quality
-        texts = [quality_prompt(quality)]
+        prompts = [quality_prompt(quality)]
         if quality.steps is None:
-            texts.append(steps_prompt(quality))
+            prompts.append(steps_prompt(quality))
         if self.refusal_check:
-            texts += [load_reference_prompt().text, quality_prompt(refusal_alignment_quality(quality))]
-        return "\n\n".join(texts)
+            prompts.append(load_reference_prompt().text)
+            prompts.append(quality_prompt(self.refusal_quality))
+        return "\n\n".join(prompts)
 
     @property
     def needs(self) -> tuple[str, ...]:
         """The expected output, where it is shown; a context may come with the output."""
-        return ("expected_output",) if "expected_output" in self._fields else ()
+        return ("expected_output",) if "expected_output" in self._shown_fields else ()
 
     def expect(self, sample: Sample) -> dict[str, str]:
         """The texts that the sample itself brings, by field.
@@ -238,16 +244,18 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
         if "context" in self.quality.fields:
             # The output may bring a context too, so a sample without one is no error yet.
             sample_passages(sample)
-        return self._shown(sample)
+        return self._sample_texts(sample)
 
-    def _shown(self, sample: Sample) -> dict[str, str]:
+    def _sample_texts(self, sample: Sample) -> dict[str, str]:
         readers = {"input": question_text, "expected_output": reference_text}
-        return {field: read(sample) for field, read in readers.items() if field in self._fields}
+        shown = self._shown_fields
+        return {field: read(sample) for field, read in readers.items() if field in shown}
 
     @property
-    def _fields(self) -> frozenset[str]:
+    def _shown_fields(self) -> frozenset[str]:
         """What is shown of a sample, to any of its judges."""
-        return frozenset((*self.quality.fields, *(load_preset(REFUSAL).fields if self.refusal_check else ())))
+        shown = frozenset(self.quality.fields)
+        return shown.union(load_preset(REFUSAL).fields) if self.refusal_check else shown
 
     def judge_output(self, sample: Sample, output: Output) -> Script:
         """Ask every member for a score on the rubric, and mark.
@@ -257,87 +265,57 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
             NoAnswerError: Too few judges gave a usable answer.
         """
         quality = self.quality
-        texts: dict[str, str | tuple[str, ...]] = {**self._shown(sample), "actual_output": output_text(output)}
+        texts: dict[str, str | tuple[str, ...]] = {**self._sample_texts(sample), "actual_output": output_text(output)}
+        first_answers: dict[str, Any] = {}
 
-        asked_first: dict[str, Any] = {}
         if self.refusal_check:
             refuses = yield from reference_declines(sample, role=self.models[0], max_tokens=self.max_tokens)
-            asked_first["reference_refuses"] = refuses
+            first_answers["reference_refuses"] = refuses
             if refuses:
-                quality = refusal_alignment_quality(quality)
-                asked_first["judged_as"] = REFUSAL
+                quality = self.refusal_quality
+                first_answers["judged_as"] = REFUSAL
 
         if "context" in quality.fields:
             texts["context"] = context_passages(sample, output)
 
         steps = quality.steps
         if steps is None:
-            steps = (yield from self._steps(quality)).value
-            asked_first["steps"] = [truncate_text(step) for step in steps]
+            steps = yield from write_steps(quality, role=self.models[0], max_tokens=self.max_tokens)
+            first_answers["steps"] = [truncate_text(step) for step in steps]
 
+        panel = yield from self._ask_for_scores(quality, steps, {field: texts[field] for field in quality.fields})
+        value, vote_details = self.combine_votes(panel.votes, higher_is_better=quality.higher_is_better)
+        speaker = next((vote for vote in panel.answered if vote.value == value), panel.answered[0])
+
+        details = {
+            "judge_reason": speaker.reason,
+            "model": speaker.model,
+            "prompt_hash": self.prompt_hash,
+            **(panel.logprob_details() if self.scoring == "logprobs" else {"scoring": self.scoring}),
+            **first_answers,
+            **vote_details,
+        }
+        return self._mark_value(value, details, quality)
+
+    def _ask_for_scores(
+        self, quality: JudgedQuality, steps: tuple[str, ...], texts: dict[str, str | tuple[str, ...]]
+    ) -> Asking[PanelReplies]:
         with_logprobs = self.scoring == "logprobs"
-        panel = yield from self.ask_panel(
-            geval_messages(quality, steps, {field: texts[field] for field in quality.fields}),
+        return self.ask_panel(
+            geval_messages(quality, steps, texts),
             schema=verdict_schema(quality.low, quality.high),
             read=lambda answer: read_integer_score(answer, low=quality.low, high=quality.high, logprobs=with_logprobs),
             logprobs=ALTERNATIVES if with_logprobs else 0,
         )
 
-        value, vote_details = self.combine_votes(panel.votes, higher_is_better=quality.higher_is_better)
-        speaker = next((vote for vote in panel.answered if vote.value == value), panel.answered[0])
-        details = {
-            "judge_reason": speaker.reason,
-            "model": speaker.model,
-            "prompt_hash": self.prompt_hash,
-            **(panel.logprob_details() if with_logprobs else {"scoring": self.scoring}),
-            **asked_first,
-            **vote_details,
-        }
-        return self._marked(value, details, quality)
-
-    def settle(self, marks: Sequence[Mark]) -> list[Mark]:
-        """The marks of a whole run, once all of them are there; only `combine: dawid-skene` changes any.
-
-        Args:
-            marks: The marks of this metric over a run.
-        """
-        if self.combine != "dawid-skene":
-            return list(marks)
-        quality = self.quality
-        weighed = reweigh_marks([_unit_votes(mark, quality) for mark in marks], label=quality.nearest_integer)
-        return [self._resettled(mark, other, quality) for mark, other in zip(marks, weighed, strict=True)]
-
-    def _resettled(self, mark: Mark, weighed: Mark, quality: JudgedQuality) -> Mark:
-        if not isinstance(mark, MetricScore) or not isinstance(weighed, MetricScore):
-            return mark
-        if "weights" not in weighed.details:
-            return mark
-        value = quality.value(weighed.score)
-        values = [vote["score"] for vote in mark.details["votes"] if "score" in vote]
-        details = {**mark.details, **vote_spread(values, value), "weights": weighed.details["weights"]}
-        return msgspec.structs.replace(self._marked(value, details, quality), usage=mark.usage)
-
-    def _called(self) -> str:
-        return self.name if self.name not in ("", self.alias) else "what the steps look at."
-
-    def _steps(self, quality: JudgedQuality) -> Asking[ParsedReply[tuple[str, ...]]]:
-        ask = Ask(
-            messages=steps_messages(quality),
-            schema=STEPS_SCHEMA,
-            role=self.models[0],
-            seed=SEED,
-            max_tokens=self.max_tokens,
-            once=True,
-        )
-        return (yield from ask_model(ask, parse_steps))
-
-    def _marked(self, value: float, details: Mapping[str, Any], quality: JudgedQuality) -> MetricScore:
+    def _mark_value(self, value: float, details: dict[str, Any], quality: JudgedQuality) -> MetricScore:
+        """The mark of a value on the rubric; `strict` takes everything but the best for the worst."""
         score = quality.normalize(value)
         native = quality.nearest_integer(score)
         if self.strict:
-            best, worst = (quality.high, quality.low) if quality.higher_is_better else (quality.low, quality.high)
-            native = best if native == best else worst
+            native = quality.best if native == quality.best else quality.worst
             score = quality.normalize(native)
+
         return MetricScore(
             score,
             {"rubric_value": value, "rubric_range": [quality.low, quality.high], **details},
@@ -346,30 +324,34 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
             quality.higher_is_better,
         )
 
+    def settle(self, marks: Sequence[Mark]) -> list[Mark]:
+        """The marks of a whole run, once all of them are there; only `combine: dawid-skene` changes any.
 
-def parse_steps(answer: Answer) -> tuple[str, ...]:
-    """The steps that a model wrote.
+        Args:
+            marks: The marks of this metric over a run.
+        """
+        if not self.settles:
+            return list(marks)
 
-    Raises:
-        UnreadableReplyError: They are no list of texts, or too many.
-    """
-    steps = reply_entries(answer, ("steps",))["steps"]
-    if type(steps) is not list or not 1 <= len(steps) <= MOST_STEPS:
-        raise UnreadableReplyError(f"`steps` are 1 to {MOST_STEPS} texts.")
-    if not all(type(step) is str and step.strip() for step in steps):
-        raise UnreadableReplyError("`steps` are texts that are not blank.")
-    return tuple(step.strip() for step in steps)
+        quality = self.quality
+        normalized = [_with_normalized_votes(mark, quality) for mark in marks]
+        reweighed = reweigh_marks(normalized, label=quality.nearest_integer)
+        return [self._settled(mark, other, quality) for mark, other in zip(marks, reweighed, strict=True)]
+
+    def _settled(self, mark: Mark, reweighed: Mark, quality: JudgedQuality) -> Mark:
+        """The mark with the score of a reweighed one, back on the rubric."""
+        if not isinstance(mark, MetricScore) or not isinstance(reweighed, MetricScore):
+            return mark
+        if "weights" not in reweighed.details:
+            return mark
+
+        value = quality.value(reweighed.score)
+        votes = [vote["score"] for vote in mark.details["votes"] if "score" in vote]
+        details = {**mark.details, **vote_spread(votes, value), "weights": reweighed.details["weights"]}
+        return msgspec.structs.replace(self._mark_value(value, details, quality), usage=mark.usage)
 
 
-def refusal_alignment_quality(quality: JudgedQuality) -> JudgedQuality:
-    """The quality that is judged instead if the reference declines to answer."""
-    given = load_preset(REFUSAL)
-    return JudgedQuality(
-        about=given.about, steps=given.steps, rubric=given.rubric, fields=given.fields, info=quality.info
-    )
-
-
-def _unit_votes(mark: Mark, quality: JudgedQuality) -> Mark:
+def _with_normalized_votes(mark: Mark, quality: JudgedQuality) -> Mark:
     """A mark whose votes are brought to [0, 1], as `reweigh_marks` expects."""
     if not isinstance(mark, MetricScore):
         return mark

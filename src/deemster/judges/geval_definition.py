@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -27,6 +28,7 @@ SHOWN = {
 MOST_STEPS = 20
 MOST_EXAMPLES = 20
 HIGHEST = 1000
+_SLACK = 1e-9
 _Score = Annotated[int, Meta(ge=0, le=HIGHEST)]
 
 
@@ -66,28 +68,6 @@ TENTHS = (
 )
 
 
-class Preset(msgspec.Struct, frozen=True, kw_only=True):
-    """A ready-made quality.
-
-    Attributes:
-        name: How it is called.
-        about: What it judges, in one sentence.
-        steps: What the judge does, in order.
-        rubric: What earns which score.
-        fields: What the judge is shown.
-        higher_is_better: Whether a higher score is the better one.
-        threshold: The pass mark, on the normalised score.
-    """
-
-    name: str
-    about: str
-    steps: tuple[str, ...]
-    rubric: tuple[Band, ...]
-    fields: tuple[str, ...]
-    higher_is_better: bool
-    threshold: float
-
-
 class GEvalExample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A case with the score it deserves: shown to the judge before its own.
 
@@ -108,6 +88,73 @@ class GEvalExample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     actual_output: str | None = None
 
 
+class JudgedQuality(msgspec.Struct, frozen=True, kw_only=True):
+    """One quality as a judge is told of it, and the scale of whole numbers that its rubric makes.
+
+    Attributes:
+        about: What it is, in a sentence or more.
+        steps: What the judge does, in order; None if a model writes them from `about`.
+        rubric: What earns which score.
+        fields: What the judge is shown.
+        higher_is_better: Whether a higher score is the better one.
+        info: What else the judge should know.
+        examples: Cases with the scores they deserve.
+    """
+
+    about: str
+    steps: tuple[str, ...] | None
+    rubric: tuple[Band, ...]
+    fields: tuple[str, ...]
+    higher_is_better: bool = True
+    info: str | None = None
+    examples: tuple[GEvalExample, ...] = ()
+
+    @property
+    def low(self) -> int:
+        """The least score."""
+        return self.rubric[0].range[0]
+
+    @property
+    def high(self) -> int:
+        """The greatest score."""
+        return self.rubric[-1].range[1]
+
+    @property
+    def best(self) -> int:
+        """The score of what could not be better."""
+        return self.high if self.higher_is_better else self.low
+
+    @property
+    def worst(self) -> int:
+        """The score of what could not be worse."""
+        return self.low if self.higher_is_better else self.high
+
+    def normalize(self, value: float) -> float:
+        """A value of the rubric brought to [0, 1]: 0 for the least, 1 for the greatest."""
+        return (value - self.low) / (self.high - self.low)
+
+    def value(self, score: float) -> float:
+        """The value of the rubric that a score in [0, 1] stands for."""
+        return self.low + score * (self.high - self.low)
+
+    def nearest_integer(self, score: float) -> int:
+        """The whole number of the rubric nearest to a score in [0, 1]; of two equally near ones the higher."""
+        # Division may leave a half slightly too small; the slack makes up for it.
+        return math.floor(self.value(score) + 0.5 + _SLACK)
+
+
+class Preset(JudgedQuality, frozen=True, kw_only=True):
+    """A ready-made quality.
+
+    Attributes:
+        name: How it is called.
+        threshold: The pass mark, on the normalised score.
+    """
+
+    name: str
+    threshold: float
+
+
 def parse_bands(rubric: Any, *, metric: str) -> tuple[Band, ...]:
     """The bands of a rubric, lowest first.
 
@@ -121,12 +168,14 @@ def parse_bands(rubric: Any, *, metric: str) -> tuple[Band, ...]:
     >>> parse_bands([{"range": [2, 3], "outcome": "good"}, {"range": [1, 1], "outcome": "bad"}], metric="m")[0].outcome
     'bad'
     """
-    bands = decode_shape(plain_value(rubric), _Bands, error=ConfigurationError, path=(metric, "rubric"))
-    found = tuple(sorted((Band(each.range, each.outcome.strip()) for each in bands), key=lambda band: band.range))
-    for band in found:
+    given = decode_shape(plain_value(rubric), _Bands, error=ConfigurationError, path=(metric, "rubric"))
+    bands = tuple(sorted((Band(band.range, band.outcome.strip()) for band in given), key=lambda band: band.range))
+
+    for band in bands:
         if band.range[0] > band.range[1]:
             raise ConfigurationError(f"A `range` of `rubric` of {metric} has the lower one first, not {band.numbers}.")
-    for lower, upper in pairwise(found):
+
+    for lower, upper in pairwise(bands):
         gap = upper.range[0] - lower.range[1]
         if gap < 1:
             raise ConfigurationError(
@@ -135,9 +184,10 @@ def parse_bands(rubric: Any, *, metric: str) -> tuple[Band, ...]:
             )
         if gap > 1:
             raise ConfigurationError(f"`rubric` of {metric} has no band for {lower.range[1] + 1}.")
-    if found[0].range[0] == found[-1].range[1]:
-        raise ConfigurationError(f"`rubric` of {metric} has the one score {found[0].numbers}; two are the least.")
-    return found
+
+    if bands[0].range[0] == bands[-1].range[1]:
+        raise ConfigurationError(f"`rubric` of {metric} has the one score {bands[0].numbers}; two are the least.")
+    return bands
 
 
 def format_bands(rubric: Sequence[Band]) -> str:
@@ -197,7 +247,7 @@ def check_steps(steps: Any, *, metric: str) -> tuple[str, ...]:
     example = "Write a list, such as `[Read the answer., Compare it with the context.]`."
     if not isinstance(steps, (list, tuple)) or not 1 <= len(steps) <= MOST_STEPS:
         raise ConfigurationError(f"`steps` of {metric} are 1 to {MOST_STEPS} texts, not {show_value(steps)}. {example}")
-    return tuple(check_text(step, option=f"steps[{place}]", metric=metric) for place, step in enumerate(steps))
+    return tuple(check_text(step, option=f"steps[{index}]", metric=metric) for index, step in enumerate(steps))
 
 
 def check_fields(fields: Any, *, metric: str) -> tuple[str, ...]:
@@ -244,24 +294,23 @@ def check_examples(
     Raises:
         ConfigurationError: One cannot be read.
     """
-    found = decode_shape(
+    cases = decode_shape(
         plain_value([_given_fields(entry) for entry in examples]),
         tuple[GEvalExample, ...],
         error=ConfigurationError,
         path=(metric, "few_shot"),
     )
-    for place, example in enumerate(found):
-        called = f"{metric}.few_shot[{place}]"
+
+    for index, case in enumerate(cases):
+        path = f"{metric}.few_shot[{index}]"
         for field in FIELDS:
-            is_given = getattr(example, field) is not None
+            is_given = getattr(case, field) is not None
             if is_given != (field in fields):
-                what = "is not shown to the judge" if is_given else "is missing"
-                raise ConfigurationError(f"{called}: `{field}` {what}. Shown are {list_names(fields)}.")
-        if not low <= example.score <= high:
-            raise ConfigurationError(
-                f"{called}.score must be a whole number from {low} to {high}, not {example.score}."
-            )
-    return tuple(found)
+                fault = "is not shown to the judge" if is_given else "is missing"
+                raise ConfigurationError(f"{path}: `{field}` {fault}. Shown are {list_names(fields)}.")
+        if not low <= case.score <= high:
+            raise ConfigurationError(f"{path}.score must be a whole number from {low} to {high}, not {case.score}.")
+    return tuple(cases)
 
 
 def _given_fields(entry: Any) -> Any:

@@ -8,10 +8,9 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from importlib.metadata import EntryPoint, entry_points
 from numbers import Real
 from os import PathLike
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
@@ -26,6 +25,9 @@ from deemster.metrics.metric_signature import reads_output_text
 from deemster.metrics.metric_spec import format_options, parse_spec
 from deemster.metrics.option_checks import describe_type
 from deemster.records import Metric, MetricCard, MetricScore, Output, Sample, Unscored, Where
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 OPTIONS = frozenset({"name", "threshold", "where"})
 
@@ -431,7 +433,6 @@ def _with_options(name: Any, options: Any, *, search: str | PathLike[str] | None
 
 
 def _make_metric(name: str, options: dict[str, Any], *, search: str | PathLike[str] | None) -> Metric:
-    plugins = _plugins()
     alias = SHORT.get(name, name)
     if alias in PLACES:
         placed = getattr(_metric_class(alias), "placed", None)
@@ -442,6 +443,7 @@ def _make_metric(name: str, options: dict[str, Any], *, search: str | PathLike[s
                 f"`{name}` is a preset itself and takes no other, such as {show_value(options['preset'])}."
             )
         return cast("Metric", _make_built_in(PRESETS[alias], name, {"preset": alias, **options}))
+    plugins = _plugins()
     if name in plugins:
         plugin = plugins[name]
         return _make_custom(import_object(plugin.value, called=f"The plug-in `{name}`"), f"Plug-in `{name}`", options)
@@ -524,6 +526,8 @@ def _can_score(metric: Any) -> bool:
 
 @cache
 def _plugins() -> Mapping[str, EntryPoint]:
+    from importlib.metadata import entry_points  # noqa: PLC0415 - metrics that come with deemster need none of it
+
     found: dict[str, EntryPoint] = {}
     issues = []
     for point in entry_points(group=GROUP):

@@ -6,7 +6,6 @@ import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import entry_points
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -62,6 +61,8 @@ def _nearest_module(module: str, error: BaseException, search: str | PathLike[st
 
 def _plugin_path(name: str, group: str, called: str) -> str:
     """The import path of a plug-in."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - few runs have plug-ins, and it takes 15 ms to load
+
     points = {point.name: point.value for point in entry_points(group=group)}
     if name not in points:
         known = did_you_mean(name, points) if points else "No plug-in offers one."

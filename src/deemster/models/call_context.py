@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,7 +14,7 @@ from deemster.errors import ConfigurationError, Issue
 from deemster.models._record_replay import Recording
 from deemster.models.answer_cache import Cache
 from deemster.models.budget import Budget, UsageBound
-from deemster.models.call_log import CallLog, LoggedCall
+from deemster.models.call_log import NO_CALLS, CallLog, LoggedCall, RestoredCalls
 from deemster.models.clock import Clock, SystemClock
 from deemster.models.price import Price
 from deemster.models.shared_calls import CallBudget, SharedCalls
@@ -98,10 +98,8 @@ class CallContext:
         on_stop: Called once, with the reason, when the budget is exhausted or a request cannot be made at all.
         run: The run that its calls belong to: what an earlier process of the same run left in the cache was paid for by
             this run. None for one that is never resumed.
-        paid: The calls of that run that its budget and its log have already.
         log: Keeps every call of the run when it ends, for a resumed run; None where they are not kept.
-        run_cache: Answers of the run's earlier processes; empty unless given. It is closed with the gateway.
-        lost_calls: Calls of earlier processes that were paid for and brought no answer, by the hash of the request.
+        restored: The calls of the run's earlier processes. Their answers are closed with the gateway.
         shared: What it shares with other processes of the run, rate limits and budget included; None where it is alone.
 
     Attributes:
@@ -126,18 +124,17 @@ class CallContext:
         dry_run: bool = False,
         on_stop: Callable[[str], None] | None = None,
         run: str | None = None,
-        paid: Iterable[int] = (),
         log: CallLog | None = None,
-        run_cache: Cache | None = None,
-        lost_calls: Mapping[bytes, LoggedCall] | None = None,
+        restored: RestoredCalls = NO_CALLS,
         shared: SharedCalls | None = None,
     ) -> None:
         # The processes of one run must not number their calls alike. No report shows the numbers.
         self._first = self._last = secrets.randbits(62) + 1
         self.run = run or f"{self._first:016x}"
-        self._paid = set(paid)
-        self.log, self.lost_calls = log, dict(lost_calls or {})
-        self.run_cache = Cache(None) if run_cache is None else run_cache
+        self._paid = set(restored.ids)
+        self.log = log
+        self.lost_calls = dict(restored.lost)
+        self.run_cache = Cache(None) if restored.answers is None else restored.answers
         self.cache, self.run_budget, self.shared = cache, budget, shared
         self.budget: CallBudget | None = budget if shared is None else shared.budget
         clock = clock or SystemClock()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import Protocol
+from collections.abc import Awaitable, Mapping
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from deemster.models.answer_cache import StoredVector
+from deemster.models.answer_cache import Cache, StoredVector
 from deemster.models.budget import UsageBound
 from deemster.records import Answer, Call, Usage
 
@@ -41,6 +41,25 @@ class LoggedCall(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
         if found is None:
             return None
         return msgspec.structs.replace(found, usage=self.usage, call=Call(self.id, run=run))
+
+
+class RestoredCalls(NamedTuple):
+    """The calls of the earlier processes of a run.
+
+    Attributes:
+        answers: Their answers; None where there are none.
+        lost: Those that were paid for and brought no answer that a mark stands on, by the hash of the request.
+        ids: All of them; the budget and the log of the run have them already.
+        spent: What they took from the budget.
+    """
+
+    answers: Cache | None = None
+    lost: Mapping[bytes, LoggedCall] = {}
+    ids: frozenset[int] = frozenset()
+    spent: UsageBound = UsageBound()
+
+
+NO_CALLS: Final = RestoredCalls()
 
 
 class CallLog(Protocol):

@@ -52,8 +52,8 @@ class PriceTable:
     Args:
         table: Prices by prefix; an empty prefix fits every model.
 
-    >>> table = PriceTable({"gpt-4o": Price(Decimal(5)), "gpt-4o-mini": Price(Decimal(1))})
-    >>> table.find("gpt-4o-mini-2024-07-18").input, table.find("other")
+    >>> table = PriceTable({"gpt-6": Price(Decimal(5)), "gpt-6-luna": Price(Decimal(1))})
+    >>> table.find("gpt-6-luna-fast").input, table.find("other")
     (Decimal('1'), None)
     """
 

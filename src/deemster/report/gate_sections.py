@@ -86,7 +86,7 @@ def format_against_bound(check: GateCheck) -> str:
 
 def _is_near(observed: float, required: float, places: int) -> bool:
     """Whether so many decimals hardly tell a number from its bound."""
-    return 0 < abs(observed - required) < 10**-places
+    return 0 < abs(observed - required) < 10.0**-places
 
 
 def _check_interval(check: GateCheck) -> str:

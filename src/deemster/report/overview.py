@@ -34,8 +34,10 @@ from deemster.text.text_sections import (
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
 
-# A screen of 40 lines less that of the next prompt, and how wide it is at least.
+# A screen of 40 lines less that of the next prompt, and less what a run that is not complete says below.
 SCREEN_LINES = 39
+_LINES_BELOW_INCOMPLETE = 3
+# How wide it is at least.
 _SCREEN_WIDTH = 80
 _MOST_WARNINGS = 2
 _MOST_RULES = 3
@@ -78,7 +80,8 @@ def overview_sections(report: Report, named: NamedRun | None = None, *, whole: s
     below = [] if named is None else list(_next_steps(report, named, worst))
 
     lines = sum(len(plain_text([section], width=_SCREEN_WIDTH).splitlines()) + 1 for section in (*above, *below))
-    room = max(1, (SCREEN_LINES + 1 - lines - _SAMPLES_AROUND) // _SAMPLE_LINES)
+    lines += _SAMPLES_AROUND + (0 if report.run.status == "complete" else _LINES_BELOW_INCOMPLETE)
+    room = max(1, (SCREEN_LINES + 1 - lines) // _SAMPLE_LINES)
     return [*above, *_samples(report, worst[:room], whole), *below]
 
 

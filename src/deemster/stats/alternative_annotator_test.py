@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats._label_codes import is_missing, unbox
 from deemster.stats.multiple_testing import benjamini_yekutieli
+from deemster.stats.student_distribution import t_cdf
 
 FEWEST_ANNOTATORS = 3
 
@@ -224,6 +225,4 @@ def _p_value(differences: NDArray[np.int64], epsilon: float) -> float:
     mean, spread = float(differences.mean()), float(differences.std(ddof=1))
     if spread == 0:
         return 0.0 if mean < epsilon else 1.0
-    from scipy.special import stdtr  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
-    return float(stdtr(differences.size - 1, (mean - epsilon) / (spread / math.sqrt(differences.size))))
+    return t_cdf((mean - epsilon) / (spread / math.sqrt(differences.size)), differences.size - 1)

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deemster.stats._number_arrays import constant, pairs
-from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile, t_quantile
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
+from deemster.stats.student_distribution import t_quantile
 from deemster.stats.systematic_bias import rounding_limit
 
 

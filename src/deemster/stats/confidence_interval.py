@@ -1,4 +1,4 @@
-"""A confidence interval, its level, and the normal and Student quantiles behind it."""
+"""A confidence interval, its level, and the normal quantile behind it."""
 
 from __future__ import annotations
 
@@ -69,14 +69,3 @@ def normal_quantile(confidence: float = 0.95) -> float:
     1.959964
     """
     return NormalDist().inv_cdf((1 + check_confidence(confidence)) / 2)
-
-
-def t_quantile(confidence: float, degrees: float) -> float:
-    """The two-sided quantile of Student's t distribution.
-
-    >>> round(t_quantile(0.95, 2), 4)
-    4.3027
-    """
-    from scipy.special import stdtrit  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
-    return float(stdtrit(degrees, (1 + confidence) / 2))

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deemster.stats._number_arrays import constant, pairs
-from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile, t_quantile
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
 from deemster.stats.nan_arithmetic import Floats
 from deemster.stats.rank_correlation import Dominance, centred_ranks, dominance, kendall_influence
+from deemster.stats.student_distribution import t_cdf, t_quantile
 
 Method = Literal["pearson", "spearman", "kendall"]
 # Below this many pairs the variance of Fisher's z has no meaning for one of the three.
@@ -129,9 +130,7 @@ def spearman(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> Correla
     if n <= LARGEST_EXACT_SPEARMAN:
         p_value = _permutation_tail(centred_ranks(first).tolist(), centred_ranks(second).tolist())
     else:
-        from scipy.special import stdtr  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
-        p_value = 2 * float(stdtr(n - 2, -abs(value) * math.sqrt((n - 2) / rest))) if rest > 0 else 0.0
+        p_value = 2 * t_cdf(-abs(value) * math.sqrt((n - 2) / rest), n - 2) if rest > 0 else 0.0
     return _correlation(value, p_value, n=n, missing=missing, method="spearman", confidence=confidence)
 
 

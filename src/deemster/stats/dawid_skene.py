@@ -14,7 +14,7 @@ from deemster.stats._label_codes import is_missing, unbox
 from deemster.stats.nan_arithmetic import Floats
 
 Votes: TypeAlias = Mapping[Hashable, Mapping[Hashable, Any]] | Sequence[Sequence[Any]] | NDArray[Any]
-Places: TypeAlias = NDArray[np.int64]
+Indices: TypeAlias = NDArray[np.int64]
 
 
 class DawidSkene(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,16 +48,38 @@ class DawidSkene(msgspec.Struct, frozen=True, kw_only=True):
     converged: bool = True
 
 
-class _Ballots(NamedTuple):
-    """Every vote as three numbers, ordered by item."""
+class _VoteTable(NamedTuple):
+    """Every vote as three numbers, ordered by item.
 
-    items: Places
-    judges: Places
-    labels: Places
-    starts: Places
-    names: tuple[Hashable, ...]
-    jurors: tuple[Hashable, ...]
+    Attributes:
+        item_of: The item of each vote, as its index in `items`.
+        judge_of: The judge of each vote, as its index in `judges`.
+        label_of: The label of each vote, as its index in `classes`.
+        starts: The first vote of each item.
+        items: The names of the items.
+        judges: The names of the judges.
+        classes: The labels that there are.
+    """
+
+    item_of: Indices
+    judge_of: Indices
+    label_of: Indices
+    starts: Indices
+    items: tuple[Hashable, ...]
+    judges: tuple[Hashable, ...]
     classes: tuple[Hashable, ...]
+
+
+class _ErrorRates(NamedTuple):
+    """What the probable truth says of the classes and the judges.
+
+    Attributes:
+        priors: How frequent each class is.
+        confusion: The probability of each vote by judge, true class and vote; a row that nothing is known of is all 0.
+    """
+
+    priors: Floats
+    confusion: Floats
 
 
 def dawid_skene(
@@ -88,116 +110,144 @@ def dawid_skene(
     >>> result.labels, result.accuracy
     (('a', 'b', 'a', 'b'), {0: 1.0, 1: 1.0, 2: 0.5})
     """
-    ballots = _ballots(votes, classes)
-    if not ballots.items.size:
-        return DawidSkene(n=0, items=(), classes=ballots.classes)
-    truth = _shares(ballots)
-    likelihood, made, converged = -math.inf, 0, False
-    while made < rounds and not converged:
-        made += 1
-        priors, errors = _rates(ballots, truth)
-        truth, gained = _posterior(ballots, priors, errors)
-        converged = gained - likelihood < tolerance
-        likelihood = gained
-    priors, errors = _rates(ballots, truth)
-    best = truth.argmax(axis=1)
+    table = _read_votes(votes, classes)
+    if not table.item_of.size:
+        return DawidSkene(n=0, items=(), classes=table.classes)
+
+    truth = _vote_shares(table)
+    log_likelihood = -math.inf
+    rounds_made = 0
+    converged = False
+    while rounds_made < rounds and not converged:
+        rounds_made += 1
+        truth, new_log_likelihood = _posterior(table, _error_rates(table, truth))
+        converged = new_log_likelihood - log_likelihood < tolerance
+        log_likelihood = new_log_likelihood
+
+    rates = _error_rates(table, truth)
+    confusion_of = dict(zip(table.judges, rates.confusion, strict=True))
     return DawidSkene(
-        n=len(ballots.names),
-        items=ballots.names,
-        classes=ballots.classes,
-        labels=tuple(ballots.classes[place] for place in best.tolist()),
+        n=len(table.items),
+        items=table.items,
+        classes=table.classes,
+        labels=tuple(table.classes[index] for index in truth.argmax(axis=1).tolist()),
         posterior=tuple(map(tuple, truth.tolist())),
-        priors=tuple(priors.tolist()),
-        confusion={name: _rows(errors[place]) for place, name in enumerate(ballots.jurors)},
-        accuracy={name: _accuracy(priors, errors[place]) for place, name in enumerate(ballots.jurors)},
-        log_likelihood=likelihood,
-        rounds=made,
+        priors=tuple(rates.priors.tolist()),
+        confusion={judge: _known_rows(confusion) for judge, confusion in confusion_of.items()},
+        accuracy={judge: _accuracy(rates.priors, confusion) for judge, confusion in confusion_of.items()},
+        log_likelihood=log_likelihood,
+        rounds=rounds_made,
         converged=converged,
     )
 
 
-def _shares(ballots: _Ballots) -> Floats:
-    items, kinds = len(ballots.names), len(ballots.classes)
-    cells = np.bincount(ballots.items * kinds + ballots.labels, minlength=items * kinds)
-    counts = cells.reshape(items, kinds).astype(np.float64)
+def _vote_shares(table: _VoteTable) -> Floats:
+    """The share of each class [items, classes] in the votes on an item: what the truth is taken for at first."""
+    n_items = len(table.items)
+    n_classes = len(table.classes)
+    cells = np.bincount(table.item_of * n_classes + table.label_of, minlength=n_items * n_classes)
+    counts = cells.reshape(n_items, n_classes).astype(np.float64)
     return np.asarray(counts / counts.sum(axis=1, keepdims=True))
 
 
-def _rates(ballots: _Ballots, truth: Floats) -> tuple[Floats, Floats]:
-    """Priors [classes] and error rates [judges, true class, vote]; a row that nothing is known of is all 0."""
-    jurors, kinds = len(ballots.jurors), len(ballots.classes)
-    cells = ballots.judges * kinds + ballots.labels
-    errors = np.empty((jurors, kinds, kinds))
-    for kind in range(kinds):
-        weights = truth[:, kind][ballots.items]
-        errors[:, kind, :] = np.bincount(cells, weights=weights, minlength=jurors * kinds).reshape(jurors, kinds)
-    sums = errors.sum(axis=2, keepdims=True)
-    np.divide(errors, sums, out=errors, where=sums > 0)
-    return np.asarray(truth.mean(axis=0)), errors
+def _error_rates(table: _VoteTable, truth: Floats) -> _ErrorRates:
+    """Maximisation: how frequent classes are and how judges vote, if the truth is as probable as this."""
+    n_judges = len(table.judges)
+    n_classes = len(table.classes)
+    cells = table.judge_of * n_classes + table.label_of
+
+    confusion = np.empty((n_judges, n_classes, n_classes))
+    for true_class in range(n_classes):
+        weights = truth[:, true_class][table.item_of]
+        votes = np.bincount(cells, weights=weights, minlength=n_judges * n_classes)
+        confusion[:, true_class, :] = votes.reshape(n_judges, n_classes)
+
+    sums = confusion.sum(axis=2, keepdims=True)
+    np.divide(confusion, sums, out=confusion, where=sums > 0)
+    return _ErrorRates(np.asarray(truth.mean(axis=0)), confusion)
 
 
-def _posterior(ballots: _Ballots, priors: Floats, errors: Floats) -> tuple[Floats, float]:
+def _posterior(table: _VoteTable, rates: _ErrorRates) -> tuple[Floats, float]:
+    """Expectation: the probability of each class [items, classes] given the votes, and their log-likelihood."""
     # Impossible votes keep probability 0: a floor would bring back classes that a judge never met.
     with np.errstate(divide="ignore"):
-        logs, weights = np.log(errors).transpose(0, 2, 1), np.log(priors)
-    joint = np.add.reduceat(logs[ballots.judges, ballots.labels], ballots.starts, axis=0) + weights
-    top = joint.max(axis=1, keepdims=True)
-    parts = np.exp(joint - top)
-    sums = parts.sum(axis=1, keepdims=True)
-    return np.asarray(parts / sums), math.fsum((np.log(sums) + top).ravel())
+        log_confusion = np.log(rates.confusion).transpose(0, 2, 1)
+        log_priors = np.log(rates.priors)
+    log_votes = log_confusion[table.judge_of, table.label_of]
+    log_joint = np.add.reduceat(log_votes, table.starts, axis=0) + log_priors
+
+    # Divided by the greatest of each item, so that the exponentials do not all vanish.
+    greatest = log_joint.max(axis=1, keepdims=True)
+    joint = np.exp(log_joint - greatest)
+    sums = joint.sum(axis=1, keepdims=True)
+    return np.asarray(joint / sums), math.fsum((np.log(sums) + greatest).ravel())
 
 
-def _rows(errors: Floats) -> tuple[tuple[float, ...] | None, ...]:
-    return tuple(tuple(row) if any(row) else None for row in errors.tolist())
+def _known_rows(confusion: Floats) -> tuple[tuple[float, ...] | None, ...]:
+    return tuple(tuple(row) if any(row) else None for row in confusion.tolist())
 
 
-def _accuracy(priors: Floats, errors: Floats) -> float | None:
-    seen = errors.sum(axis=1) > 0
-    weight = float(priors[seen].sum())
-    return float((priors * np.diagonal(errors))[seen].sum()) / weight if weight > 0 else None
+def _accuracy(priors: Floats, confusion: Floats) -> float | None:
+    is_known = confusion.sum(axis=1) > 0
+    weight = float(priors[is_known].sum())
+    return float((priors * np.diagonal(confusion))[is_known].sum()) / weight if weight > 0 else None
 
 
-def _ballots(votes: Votes, classes: Sequence[Hashable] | None) -> _Ballots:
-    cells = [(item, judge, unbox(label)) for item, judge, label in _cells(votes) if not is_missing(label)]
-    items = {item: place for place, item in enumerate(dict.fromkeys(item for item, _, _ in cells))}
-    jurors = {judge: place for place, judge in enumerate(dict.fromkeys(judge for _, judge, _ in cells))}
-    found = dict.fromkeys(label for _, _, label in cells)
-    kinds = tuple(_in_order(found)) if classes is None else tuple(dict.fromkeys(classes))
-    places = {label: place for place, label in enumerate(kinds)}
-    unknown = [label for label in found if label not in places]
+def _read_votes(votes: Votes, classes: Sequence[Hashable] | None) -> _VoteTable:
+    cast = [(item, judge, unbox(label)) for item, judge, label in _iterate_votes(votes) if not is_missing(label)]
+    occurring = dict.fromkeys(label for _, _, label in cast)
+
+    items = _indices(item for item, _, _ in cast)
+    judges = _indices(judge for _, judge, _ in cast)
+    labels = _indices(_in_order(occurring) if classes is None else classes)
+    unknown = [label for label in occurring if label not in labels]
     if unknown:
-        raise ValueError(f"The label {unknown[0]!r} is none of the classes {', '.join(map(repr, kinds))}.")
-    rows = np.array([(items[item], jurors[judge], places[label]) for item, judge, label in cells], dtype=np.int64)
-    rows = rows.reshape(-1, 3)
-    starts = np.flatnonzero(np.diff(rows[:, 0], prepend=-1))
-    return _Ballots(rows[:, 0], rows[:, 1], rows[:, 2], starts, tuple(items), tuple(jurors), kinds)
+        raise ValueError(f"The label {unknown[0]!r} is none of the classes {', '.join(map(repr, labels))}.")
+
+    item_of = np.array([items[item] for item, _, _ in cast], dtype=np.int64)
+    return _VoteTable(
+        item_of=item_of,
+        judge_of=np.array([judges[judge] for _, judge, _ in cast], dtype=np.int64),
+        label_of=np.array([labels[label] for _, _, label in cast], dtype=np.int64),
+        starts=np.flatnonzero(np.diff(item_of, prepend=-1)),
+        items=tuple(items),
+        judges=tuple(judges),
+        classes=tuple(labels),
+    )
 
 
-def _cells(votes: Votes) -> Iterator[tuple[Hashable, Hashable, Any]]:
+def _indices(values: Iterable[Any]) -> dict[Any, int]:
+    """Each value once, in the order of appearance, with its index."""
+    return {value: index for index, value in enumerate(dict.fromkeys(values))}
+
+
+def _iterate_votes(votes: Votes) -> Iterator[tuple[Hashable, Hashable, Any]]:
+    """The item, judge and label of every vote, missing ones included, item by item."""
     if isinstance(votes, Mapping):
-        for item, row in votes.items():
-            for judge, given in row.items():
-                yield from ((item, judge, label) for label in _repeats(given))
+        for item, labels in votes.items():
+            for judge, label in labels.items():
+                yield from ((item, judge, repeat) for repeat in _repeats(label))
         return
+
     rows = votes.tolist() if isinstance(votes, np.ndarray) else votes
     width = None
-    for place, cells in enumerate(rows):
-        if isinstance(cells, str) or not hasattr(cells, "__len__"):
+    for item, row in enumerate(rows):
+        if isinstance(row, str) or not hasattr(row, "__len__"):
             raise ValueError("Votes are a row for each item with a cell for each judge; a word or a number is no row.")
-        width = len(cells) if width is None else width
-        if len(cells) != width:
-            raise ValueError(f"Every item has one cell for each judge; item {place} has {len(cells)} and not {width}.")
-        for judge, given in enumerate(cells):
-            yield from ((place, judge, label) for label in _repeats(given))
+        width = len(row) if width is None else width
+        if len(row) != width:
+            raise ValueError(f"Every item has one cell for each judge; item {item} has {len(row)} and not {width}.")
+        for judge, label in enumerate(row):
+            yield from ((item, judge, repeat) for repeat in _repeats(label))
 
 
-def _repeats(given: Any) -> Iterable[Any]:
-    return given.tolist() if isinstance(given, np.ndarray) else given if isinstance(given, list | tuple) else (given,)
+def _repeats(label: Any) -> Iterable[Any]:
+    """The labels of a cell that may hold repeated votes."""
+    return label if isinstance(label, (list, tuple, np.ndarray)) else (label,)
 
 
 def _in_order(labels: Iterable[Any]) -> list[Any]:
-    """Sorted where the labels can be compared, else as written."""
-    found = list(labels)
-    kinds = {type(label) for label in found}
-    comparable = kinds <= {str} or kinds <= {int, float, bool}
-    return sorted(found) if comparable else sorted(found, key=repr)
+    """Sorted where the labels can be compared, else by how they are written."""
+    types = {type(label) for label in labels}
+    comparable = types <= {str} or types <= {int, float, bool}
+    return sorted(labels) if comparable else sorted(labels, key=repr)

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats._number_arrays import finite_vector
 from deemster.stats.bounded_mean import bounded_mean
-from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile, t_quantile
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
+from deemster.stats.student_distribution import t_quantile
 
 
 class PpiMean(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,8 +14,9 @@ from deemster.stats._label_codes import Codes, Labels, encode
 from deemster.stats._number_arrays import matrix
 from deemster.stats.agreement_from_sums import agreement, fleiss_from_sums, gwet_from_sums, pair_shares, vote_shares
 from deemster.stats.cohen_kappa import Agreement, Weights, disagreement_weights
-from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, t_quantile
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence
 from deemster.stats.nan_arithmetic import Floats, float_or_none
+from deemster.stats.student_distribution import t_quantile
 
 Ratings = Sequence[Sequence[Any]] | NDArray[Any]
 

@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, t_quantile
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence
+from deemster.stats.student_distribution import t_quantile
 
 
 def exact_mean(values: ArrayLike) -> float | None:

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from deemster.stats._number_arrays import finite_vector
 from deemster.stats.bounded_mean import ENOUGH_DIFFERENT, SKEWNESS_WEIGHT, BoundedUnits, bounded_units, unbend_t
-from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile, t_quantile
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
 from deemster.stats.empirical_likelihood import furthest_mean, likelihood_ratios
 from deemster.stats.nan_arithmetic import Floats
+from deemster.stats.student_distribution import t_quantile
 
 
 class PairedDifference(msgspec.Struct, frozen=True, kw_only=True):

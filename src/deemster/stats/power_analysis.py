@@ -11,10 +11,11 @@ import msgspec
 import numpy as np
 
 from deemster.stats.bounded_mean import ENOUGH_DIFFERENT
-from deemster.stats.confidence_interval import normal_quantile, t_quantile
+from deemster.stats.confidence_interval import normal_quantile
 from deemster.stats.empirical_likelihood import furthest_mean
 from deemster.stats.nan_arithmetic import Floats
 from deemster.stats.paired_difference import certifiable_margin, check_margin, flip_p_values
+from deemster.stats.student_distribution import t_quantile
 
 Outcome: TypeAlias = Literal["pass", "fail"]
 

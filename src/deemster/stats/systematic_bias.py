@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats._label_codes import cluster_codes
 from deemster.stats._number_arrays import pairs, vector
-from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, t_quantile
+from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence
 from deemster.stats.interpretation import interpret_effect_size
 from deemster.stats.nan_arithmetic import Floats
+from deemster.stats.student_distribution import t_cdf, t_quantile
 
 Direction = Literal["positive", "negative", "none"]
 # A bias this small has no direction.
@@ -196,9 +197,7 @@ def _result(
     if mean is not None and spread:
         effect = mean / spread
     if mean is not None and spread and error:
-        from scipy.special import stdtr  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
-        p_value = float(2 * stdtr(freedom, -abs(mean) / error))
+        p_value = 2 * t_cdf(-abs(mean) / error, freedom)
         half = t_quantile(confidence, freedom) * error
         interval = ConfidenceInterval(mean - half, mean + half, confidence, "t")
     return BiasResult(

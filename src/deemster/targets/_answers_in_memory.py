@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from deemster.errors import Issue, OutputsError
 from deemster.formats.document import sort_issues
-from deemster.formats.read_parquet import ParquetFile
 from deemster.records import Output
-from deemster.targets._saved_outputs_table import parquet_entries
-from deemster.targets.saved_output_format import Answer, Found
+from deemster.targets.saved_output_format import Answer, SavedAnswer
 
 
 class AnswersInMemory:
@@ -20,12 +17,7 @@ class AnswersInMemory:
 
     Attributes:
         repetitions: How many are recorded for every sample.
-        file: The file whose rows they are, where another process can read some of them.
-        rows: Where the answers to each sample stand in that file.
     """
-
-    file: ParquetFile | None = None
-    rows: Mapping[str, list[int]] = {}
 
     def __init__(self, answers: dict[str, list[Answer]]) -> None:
         self._answers = answers
@@ -63,36 +55,8 @@ class AnswersInMemory:
             raise OutputsError(Issue(message)) from None
 
     def excerpt(self, ids: list[str]) -> AnswersInMemory:
-        """The answers of some samples: as their places in a Parquet file, or as they are."""
-        if self.file is not None:
-            rows = [row for name in ids for row in self.rows[name]]
-            if self.file.can_read_rows(rows):
-                return _ParquetExcerpt(self.file, rows, self.repetitions)
+        """The answers of some samples."""
         return AnswersInMemory({name: self._answers[name] for name in ids})
-
-
-class _ParquetExcerpt(AnswersInMemory):
-    """The answers of some samples of a Parquet file, which another process reads there.
-
-    Args:
-        source: The file.
-        row_numbers: The rows in which the answers stand.
-        repetitions: How many there are for each sample.
-    """
-
-    def __init__(self, source: ParquetFile, row_numbers: list[int], repetitions: int) -> None:
-        self.repetitions = repetitions
-        self._source = source
-        self._row_numbers = row_numbers
-
-    def __len__(self) -> int:
-        return len(self._row_numbers) // self.repetitions
-
-    @functools.cached_property
-    def _answers(self) -> dict[str, list[Answer]]:  # type: ignore[override]
-        reading = self._source.reading
-        entries = parquet_entries(self._source.read_rows(self._row_numbers), reading)
-        return join_answers(entries, file=reading.file)._answers  # noqa: SLF001 - of its own kind
 
 
 def answers_from_texts(outputs: Any) -> AnswersInMemory | None:
@@ -104,8 +68,8 @@ def answers_from_texts(outputs: Any) -> AnswersInMemory | None:
     return AnswersInMemory({name: [Output(text)] for name, text in outputs.items()})
 
 
-def join_answers(entries: Iterable[Found | Issue], *, file: str | None) -> AnswersInMemory:
-    """Join the answers to each sample.
+def join_answers(entries: Iterable[SavedAnswer | Issue], *, file: str | None) -> dict[str, list[Answer]]:
+    """Join the answers to each sample, in the order of their repetitions.
 
     Args:
         entries: Answers in any order, and what is wrong.
@@ -127,10 +91,7 @@ def join_answers(entries: Iterable[Found | Issue], *, file: str | None) -> Answe
     if joined.issues:
         raise OutputsError(sort_issues(joined.issues))
 
-    in_order = {
-        name: [answers[repetition] for repetition in range(len(answers))] for name, answers in joined.by_id.items()
-    }
-    return AnswersInMemory(in_order)
+    return {name: [answers[repetition] for repetition in range(len(answers))] for name, answers in joined.by_id.items()}
 
 
 class _JoinedAnswers:
@@ -142,13 +103,13 @@ class _JoinedAnswers:
         # Where the first answer to each sample stands.
         self._where: dict[str, str | None] = {}
 
-    def add(self, entry: Found) -> None:
-        name, repetition, answer, where = entry
-        answers = self.by_id.setdefault(name, {})
-        self._where.setdefault(name, where)
-        if repetition in answers:
-            self.issues.append(Issue(f"Repetition {repetition} is given twice.", where, name))
-        answers[repetition] = answer
+    def add(self, saved: SavedAnswer) -> None:
+        answers = self.by_id.setdefault(saved.sample_id, {})
+        self._where.setdefault(saved.sample_id, saved.where)
+        if saved.repetition in answers:
+            message = f"Repetition {saved.repetition} is given twice."
+            self.issues.append(Issue(message, saved.where, saved.sample_id))
+        answers[saved.repetition] = saved.answer
 
     def check_repetitions(self) -> None:
         """Every sample needs the same number of repetitions, with no gap."""

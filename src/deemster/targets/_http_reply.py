@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -15,47 +15,45 @@ from deemster.records import Output, Usage
 from deemster.targets._json_path import GivenPath, parse_path, value_at
 from deemster.targets.python_target import as_output
 
-KEYS = ("output", "retrieved", "trajectory", "usage", "model")
 _LONGEST_NAME = 256
+# The paths that were read, by the part of an output that they lead to.
+PathSteps: TypeAlias = Mapping[str, Sequence[str | int]]
 
 
 class ReplyPaths(NamedTuple):
-    """The paths of an output's parts in a reply; None for a part that no reply has."""
+    """Where the parts of an output stand in a reply. Without any path the answer is the reply's text.
 
-    output: list[str | int] | None
-    retrieved: list[str | int] | None
-    trajectory: list[str | int] | None
-    usage: list[str | int] | None
-    model: list[str | int] | None
+    Attributes:
+        output: The path of the answer, such as `choices.0.message.content`; `$` for the whole reply as JSON.
+        retrieved: The path of what was retrieved.
+        trajectory: The path of the trajectory.
+        usage: The path of what the application's models used, as providers say it or as ``Usage`` does.
+        model: The path of the model's name.
+    """
 
-    @classmethod
-    def read(cls, *given: GivenPath | None) -> Self:
-        """Read the paths of all parts, in the order of `KEYS`.
+    output: GivenPath | None = None
+    retrieved: GivenPath | None = None
+    trajectory: GivenPath | None = None
+    usage: GivenPath | None = None
+    model: GivenPath | None = None
+
+    def steps(self) -> PathSteps:
+        """Read the paths that are given.
 
         Raises:
             ValueError: One is no path.
         """
-        return cls(*(_read_path(name, path) for name, path in zip(KEYS, given, strict=True)))
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The paths there are, as plain data."""
-        return {name: steps for name, steps in self._asdict().items() if steps is not None}
-
-    @property
-    def reads_json(self) -> bool:
-        """Whether any of them is given, so that the reply must be JSON."""
-        return any(steps is not None for steps in self)
+        return {name: _read_path(name, path) for name, path in self._asdict().items() if path is not None}
 
 
-def _read_path(name: str, given: GivenPath | None) -> list[str | int] | None:
+def _read_path(name: str, path: GivenPath) -> Sequence[str | int]:
     try:
-        return None if given is None else parse_path(given)
+        return parse_path(path)
     except ValueError as error:
         raise ValueError(f"`{name}`: {error}") from None
 
 
-def parse_reply(body: bytes, paths: ReplyPaths, endpoint: Endpoint) -> Output:
+def parse_reply(body: bytes, paths: PathSteps, endpoint: Endpoint) -> Output:
     """The output that a reply holds.
 
     Args:
@@ -72,22 +70,22 @@ def parse_reply(body: bytes, paths: ReplyPaths, endpoint: Endpoint) -> Output:
         message = f"The reply is not UTF-8: byte 0x{body[error.start]:02x} at {error.start}."
         raise endpoint.failure("transport", message, may_cost=True) from None
     text = endpoint.secrets.redact(text)
-    if not paths.reads_json:
+    if not paths:
         return Output(text)
     try:
         reply = msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         message = f"The reply is not JSON: {visible(text, limit=120)}" if text.strip() else "The reply is empty."
         raise endpoint.failure("transport", message, may_cost=True) from None
-    answer = text if paths.output is None else _answer(reply, paths.output, endpoint)
+    answer = _answer(reply, paths["output"], endpoint) if "output" in paths else text
     try:
         said = as_output(answer)
         return Output(
             said.text,
-            _part(reply, paths.retrieved),
-            _part(reply, paths.trajectory),
-            _usage(_part(reply, paths.usage)),
-            _name(_part(reply, paths.model)),
+            _part(reply, paths.get("retrieved")),
+            _part(reply, paths.get("trajectory")),
+            _usage(_part(reply, paths.get("usage"))),
+            _name(_part(reply, paths.get("model"))),
         )
     except (ValueError, TypeError) as error:
         raise endpoint.failure("shape", f"The reply cannot be read: {error}", may_cost=True) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from deemster.targets.saved_output_format import (
     Answer,
     OutputEntry,
     OutputsFile,
+    SavedAnswer,
     entry_issues,
     read_entry,
 )
@@ -49,11 +50,14 @@ class SavedOutputLines:
     """
 
     def __init__(self, lines: Lines, hashes: Any, numbers: Any, rows: Any) -> None:
-        self._lines = lines
         order = np.lexsort((numbers, hashes))
-        self._hashes, self._numbers, self._rows = hashes[order], numbers[order], rows[order]
-        self.repetitions = 0
+        self._lines = lines
+        self._hashes = hashes[order]
+        self._numbers = numbers[order]
+        self._rows = rows[order]
+        # The first answer to each id.
         self._starts = np.flatnonzero(np.r_[True, self._hashes[1:] != self._hashes[:-1]])
+        self.repetitions = 0
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -65,44 +69,47 @@ class SavedOutputLines:
             OutputsError: It is not so; every issue is given.
         """
         sizes = np.diff(np.r_[self._starts, len(self._hashes)])
-        expected = np.arange(len(self._hashes)) - np.repeat(self._starts, sizes)
         most = int(sizes.max())
-        wrong = np.repeat(sizes != most, sizes) | (self._numbers != expected)
-        if wrong.any():
-            groups = np.unique(np.repeat(np.arange(len(sizes)), sizes)[wrong])[:MOST_ISSUES].tolist()
+
+        expected = np.arange(len(self._hashes)) - np.repeat(self._starts, sizes)
+        is_wrong = np.repeat(sizes != most, sizes) | (self._numbers != expected)
+        if is_wrong.any():
+            group_of = np.repeat(np.arange(len(sizes)), sizes)
+            groups = np.unique(group_of[is_wrong])[:MOST_ISSUES].tolist()
             raise OutputsError(sort_issues(self._group_issues(groups, sizes, most)))
         self.repetitions = most
 
-    def _group_issues(self, groups: list[int], sizes: Any, most: int) -> list[Issue]:
-        issues = []
+    def _group_issues(self, groups: list[int], sizes: Any, most: int) -> Iterator[Issue]:
         lines = self._lines
-        firsts = [int(self._rows[self._starts[group]]) for group in groups]
-        places = lines.numbers(firsts)
-        for group, first in zip(groups, firsts, strict=True):
+        first_rows = [int(self._rows[self._starts[group]]) for group in groups]
+        line_numbers = lines.numbers(first_rows)
+
+        for group, row in zip(groups, first_rows, strict=True):
+            sample_id = _id_of_line(next(lines.rows([row])), lines)
+            where = f"{lines.reading.file}:{line_numbers[row]}"
+
             start = self._starts[group]
-            held = self._numbers[start : start + sizes[group]].tolist()
-            name = _read_line(next(lines.rows([first])), lines)[0]
-            where = f"{lines.reading.file}:{places[first]}"
-            twice = next((one for one, other in itertools.pairwise(held) if one == other), None)
-            gap = next((number for number in range(len(held)) if number not in held), None)
+            repetitions = self._numbers[start : start + sizes[group]].tolist()
+            twice = next((number for number, following in itertools.pairwise(repetitions) if number == following), None)
+            gap = next((number for number in range(len(repetitions)) if number not in repetitions), None)
             if twice is not None:
-                issues.append(Issue(f"Repetition {twice} is given twice.", where, name))
+                message = f"Repetition {twice} is given twice."
             elif gap is not None:
-                issues.append(Issue(f"Repetition {gap} is missing.", where, name))
+                message = f"Repetition {gap} is missing."
             else:
-                message = f"{len(held)} of {most} repetitions are recorded; every sample needs the same number."
-                issues.append(Issue(message, where, name))
-        return issues
+                message = f"{len(repetitions)} of {most} repetitions are recorded; every sample needs the same number."
+            yield Issue(message, where, sample_id)
 
     def compare(self, ids: Collection[str]) -> tuple[list[str], list[str]]:
         """Ids that are not recorded, and recorded ids that are not asked for."""
         asked = np.fromiter(map(hash, ids), dtype=np.int64, count=len(ids))
-        known = self._hashes[self._starts]
-        absent = ~_is_in(asked, known)
-        missing = list(itertools.compress(ids, absent)) if absent.any() else []
+        recorded = self._hashes[self._starts]
+        is_missing = ~_is_in(asked, recorded)
+        missing = list(itertools.compress(ids, is_missing)) if is_missing.any() else []
+
         asked.sort()
-        unknown = np.sort(self._rows[self._starts[~_is_in(known, asked)]]).tolist()
-        return missing, [_read_line(line, self._lines)[0] for line in self._lines.rows(unknown)]
+        unknown = np.sort(self._rows[self._starts[~_is_in(recorded, asked)]]).tolist()
+        return missing, [_id_of_line(line, self._lines) for line in self._lines.rows(unknown)]
 
     def answers(self, ids: Sequence[str], repetition: int) -> list[Answer]:
         """Answers in the order asked for.
@@ -150,20 +157,21 @@ class SavedOutputExcerpt:
     """
 
     def __init__(self, ids: list[str], rows: list[Lines]) -> None:
-        self._ids, self._rows = ids, rows
+        self._ids = ids
+        self._rows = rows
         self.repetitions = len(rows)
 
     def __len__(self) -> int:
         return len(self._ids)
 
     @functools.cached_property
-    def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self._ids)}
+    def _index_of(self) -> dict[str, int]:
+        return {sample_id: index for index, sample_id in enumerate(self._ids)}
 
     def compare(self, ids: Collection[str]) -> tuple[list[str], list[str]]:
         """Ids that are not recorded, and recorded ids that are not asked for."""
         asked = set(ids)
-        return [name for name in ids if name not in self._places], [name for name in self._ids if name not in asked]
+        return [name for name in ids if name not in self._index_of], [name for name in self._ids if name not in asked]
 
     def answers(self, ids: Sequence[str], repetition: int) -> list[Answer]:
         """Answers in the order asked for.
@@ -171,12 +179,12 @@ class SavedOutputExcerpt:
         Raises:
             OutputsError: The file has changed.
         """
-        return _read_answers(ids, self._rows[repetition], [self._places[name] for name in ids], repetition)
+        return _read_answers(ids, self._rows[repetition], [self._index_of[name] for name in ids], repetition)
 
     def excerpt(self, ids: list[str]) -> SavedOutputExcerpt:
         """The answers of some of the samples."""
-        places = [self._places[name] for name in ids]
-        return SavedOutputExcerpt(ids, [rows.excerpt(places) for rows in self._rows])
+        indices = [self._index_of[name] for name in ids]
+        return SavedOutputExcerpt(ids, [rows.excerpt(indices) for rows in self._rows])
 
 
 def _read_answers(ids: Sequence[str], lines: Lines, rows: Sequence[int], repetition: int) -> list[Answer]:
@@ -185,27 +193,34 @@ def _read_answers(ids: Sequence[str], lines: Lines, rows: Sequence[int], repetit
     Raises:
         OutputsError: A row has another id, or the file has changed.
     """
-    found: list[Answer] = []
-    for name, line in zip(ids, lines.rows(rows), strict=True):
+    answers: list[Answer] = []
+    for sample_id, line in zip(ids, lines.rows(rows), strict=True):
         answer: Answer
         try:
             entry = _simple(line)
-            known, answer = entry.id, Output(entry.output)
+            id_of_line = entry.id
+            answer = Output(entry.output)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            known, several = _read_line(line, lines)
-            answer = dict(several)[repetition] if len(several) > 1 else several[0][1]
-        if known != name:
-            raise OutputsError(Issue("No output is saved.", sample=name))
-        found.append(answer)
-    return found
+            saved = _read_line(line, lines)
+            id_of_line = saved[0].sample_id
+            answer = saved[repetition if len(saved) > 1 else 0].answer
+        if id_of_line != sample_id:
+            raise OutputsError(Issue("No output is saved.", sample=sample_id))
+        answers.append(answer)
+    return answers
 
 
-def _read_line(line: bytes, lines: Lines) -> tuple[str, list[tuple[int, Answer]]]:
+def _id_of_line(line: bytes, lines: Lines) -> str:
+    return _read_line(line, lines)[0].sample_id
+
+
+def _read_line(line: bytes, lines: Lines) -> list[SavedAnswer]:
+    """The answers of a line that could be read when the file was loaded."""
     try:
-        found = read_entry(parse_line(line, 1, lines.reading).value, name=None)
+        answers = read_entry(parse_line(line, 1, lines.reading).value)
     except ValueError:
-        found = None
-    return found or lines.lost()
+        answers = None
+    return answers or lines.lost()
 
 
 def _is_in(values: Any, known: Any) -> Any:
@@ -268,15 +283,14 @@ class _OutputRows(RowReader):
             return False
 
         try:
-            entry = read_entry(value, name=None)
+            answers = read_entry(value)
         except ValueError as error:
             raise OutputsError(Issue(str(error), document.where(), value["id"])) from None
-        if entry is None:
+        if answers is None:
             raise OutputsError(entry_issues(value, document))
 
-        name, answers = entry
-        for number, _ in answers:
-            self._keep(name, number)
+        for saved in answers:
+            self._keep(saved.sample_id, saved.repetition)
         return True
 
     def _keep(self, name: str, number: int) -> None:

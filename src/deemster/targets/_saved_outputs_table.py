@@ -10,12 +10,12 @@ from deemster.formats.document import Reading
 from deemster.formats.read_parquet import ParquetColumns
 from deemster.formats.read_table import read_table_lines
 from deemster.formats.schema_validation import Places
-from deemster.targets.saved_output_format import Found, entry_issues, read_entry
+from deemster.targets.saved_output_format import SavedAnswer, entry_issues, read_entry
 
 _COLUMNS = ("id", "output", "repetition")
 
 
-def table_entries(data: bytes, kind: str, reading: Reading) -> Iterator[Found | Issue]:
+def table_entries(data: bytes, kind: str, reading: Reading) -> Iterator[SavedAnswer | Issue]:
     """The answer in each line of CSV, TSV or a workbook, or what is wrong.
 
     Raises:
@@ -26,16 +26,24 @@ def table_entries(data: bytes, kind: str, reading: Reading) -> Iterator[Found | 
     _, header = next(lines)
     names = [name.strip() for name in header]
     issues = _column_issues(names, f"{reading.file}:1")
-    yield from issues
-    for line, cells in () if issues else lines:
+    if issues:
+        yield from issues
+        return
+
+    for line, cells in lines:
         where = f"{reading.file}:{line}"
         if len(cells) != len(names):
             yield Issue(f"The line has {len(cells)} cells; the header has {len(names)}.", where)
             continue
         entry: dict[str, Any] = dict(zip(names, cells, strict=True))
-        number = entry.get("repetition", "").strip()
-        entry["repetition"] = int(number) if number.isdecimal() and len(number) < 10 else number or 0
+        entry["repetition"] = _repetition(entry.get("repetition", "").strip())
         yield from _read_row(entry, where)
+
+
+def _repetition(cell: str) -> int | str:
+    """The number in a cell, 0 in an empty one; what is no number stays, for the shape to refuse."""
+    is_number = cell.isdecimal() and len(cell) < 10
+    return int(cell) if is_number else cell or 0
 
 
 def _column_issues(names: list[str], where: str) -> list[Issue]:
@@ -48,25 +56,27 @@ def _column_issues(names: list[str], where: str) -> list[Issue]:
     return [Issue(message, where) for message in messages]
 
 
-def _read_row(entry: dict[str, Any], where: str) -> Iterator[Found | Issue]:
+def _read_row(entry: dict[str, Any], where: str) -> Iterator[SavedAnswer | Issue]:
     """The answer in a row of a table, or what is wrong with it."""
     try:
-        found = read_entry(entry, name=None)
+        answers = read_entry(entry, where=where)
     except ValueError as error:
         yield Issue(str(error), where, entry["id"])
         return
-    if found is None:
+    if answers is None:
         yield from entry_issues(entry, Places(lambda _: where))
-        return
-    for repetition, answer in found[1]:
-        yield found[0], repetition, answer, where
+    else:
+        yield from answers
 
 
-def parquet_entries(source: ParquetColumns, reading: Reading) -> Iterator[Found | Issue]:
+def parquet_entries(source: ParquetColumns, reading: Reading) -> Iterator[SavedAnswer | Issue]:
     """The answer in each row, or what is wrong; the columns are those of CSV, and a null repetition is 0."""
     issues = _column_issues(source.names, reading.file) or list(_type_issues(source, reading.file))
-    yield from issues
-    for row, cells in enumerate(() if issues else zip(*source.cells, strict=True)):
+    if issues:
+        yield from issues
+        return
+
+    for row, cells in enumerate(zip(*source.cells, strict=True)):
         entry: dict[str, Any] = dict(zip(source.names, cells, strict=True))
         if entry.get("repetition", 0) is None:
             del entry["repetition"]

@@ -8,11 +8,12 @@ import re
 import urllib.parse
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from deemster.errors import ConfigurationError, Issue, nearest
+from deemster.errors.parameter_checks import checks_parameters
 from deemster.formats.json_values import name_kind, to_json_value
 from deemster.models.call_context import CallContext
 from deemster.models.circuit_breaker import CircuitBreaker
@@ -24,7 +25,6 @@ from deemster.models.secret_redaction import is_secret_name
 from deemster.records import Invocation, Output, TargetFailure
 from deemster.records.output import with_latency
 from deemster.targets._http_reply import ReplyPaths, parse_reply
-from deemster.targets._json_path import GivenPath
 from deemster.targets._request_template import compile_template, is_fixed, template_issues
 
 METHODS = ("POST", "GET", "PUT", "PATCH")
@@ -43,6 +43,39 @@ class TargetRequest(NamedTuple):
     query: Sequence[tuple[str, str]] | None
 
 
+class HttpLimits(NamedTuple):
+    """How patient an HTTP target is, and how many requests its endpoint gets.
+
+    Attributes:
+        timeout_s: The longest attempt, body included.
+        total_timeout_s: The longest call, from its first attempt, retries and waits included.
+        max_retry_after_s: The longest wait the endpoint may ask for.
+        retries: How often a request is repeated after transport failures and 429.
+        concurrency: How many requests may be under way: a number, or a range such as `5-64`; else what the run says.
+        rpm: Requests a minute.
+    """
+
+    timeout_s: float = 60.0
+    total_timeout_s: float = 300.0
+    max_retry_after_s: float = 60.0
+    retries: int = 3
+    concurrency: str | int | None = None
+    rpm: int | None = None
+
+    def role(self, client: HttpTarget) -> Role:
+        """The target as a caller of models knows it.
+
+        Raises:
+            ValueError: A limit is out of range.
+        """
+        concurrency = CONCURRENCY if self.concurrency is None else self.concurrency
+        return Role(client=client, **self._replace(concurrency=concurrency)._asdict())
+
+
+REPLY_TEXT: Final = ReplyPaths()
+USUAL_LIMITS: Final = HttpLimits()
+
+
 class HttpTarget:
     """Asks an HTTP endpoint, with the retries, limits and timeouts of model calls.
 
@@ -52,19 +85,9 @@ class HttpTarget:
         headers: Headers to send. Those whose name says so (`Authorization`, `X-Api-Key`) are shown nowhere.
         body: What is sent: data with placeholders, sent as JSON, or text with placeholders, sent as text. The whole
             input unless given, and nothing with `GET`.
-        output: The path of the answer in the reply, such as `choices.0.message.content`; `$` for the whole reply as
-            JSON. Unless given, the answer is the reply's text.
-        retrieved: The path of what was retrieved.
-        trajectory: The path of the trajectory.
-        usage: The path of what the application's models used, as providers say it or as ``Usage`` does.
-        model: The path of the model's name.
+        reply: Where the parts of an output stand in the reply.
+        limits: How patient it is, and how many requests it gets.
         api_key: Sent as `Authorization: Bearer ...`, and shown nowhere.
-        timeout_s: The longest attempt, body included.
-        total_timeout_s: The longest call, from its first attempt, retries and waits included.
-        max_retry_after_s: The longest wait the endpoint may ask for.
-        retries: How often a request is repeated after transport failures and 429.
-        concurrency: How many requests may be under way: a number, or a range such as `5-64`; else what the run says.
-        rpm: Requests a minute.
         hidden: Further values that must be shown nowhere.
 
     Attributes:
@@ -76,6 +99,7 @@ class HttpTarget:
 
     is_async = True
 
+    @checks_parameters
     def __init__(
         self,
         url: str,
@@ -83,18 +107,9 @@ class HttpTarget:
         method: str = "POST",
         headers: Mapping[str, str] | None = None,
         body: Any = None,
-        output: GivenPath | None = None,
-        retrieved: GivenPath | None = None,
-        trajectory: GivenPath | None = None,
-        usage: GivenPath | None = None,
-        model: GivenPath | None = None,
+        reply: ReplyPaths = REPLY_TEXT,
+        limits: HttpLimits = USUAL_LIMITS,
         api_key: str | None = None,
-        timeout_s: float = 60.0,
-        total_timeout_s: float = 300.0,
-        max_retry_after_s: float = 60.0,
-        retries: int = 3,
-        concurrency: str | int | None = None,
-        rpm: int | None = None,
         hidden: Iterable[str] = (),
     ) -> None:
         given = dict(headers or {})
@@ -116,19 +131,11 @@ class HttpTarget:
         self._queries = [(name, compile_template(value)) for name, value in self._endpoint.parameters]
         self._is_fixed = all(is_fixed(value) for _, value in self._endpoint.parameters)
         try:
-            self._paths = ReplyPaths.read(output, retrieved, trajectory, usage, model)
-            self._role = Role(
-                client=self,
-                concurrency=CONCURRENCY if concurrency is None else concurrency,
-                rpm=rpm,
-                retries=retries,
-                timeout_s=timeout_s,
-                total_timeout_s=total_timeout_s,
-                max_retry_after_s=max_retry_after_s,
-            )
+            self._paths = reply.steps()
+            self._role = limits.role(self)
         except ValueError as error:
             raise ConfigurationError(str(error)) from None
-        self.concurrency: int | None = None if concurrency is None else self._role.bounds[1]
+        self.concurrency: int | None = None if limits.concurrency is None else self._role.bounds[1]
         self.identity: Mapping[str, Any] = {"http": self._identity(method, given, body)}
         self._circuit = CircuitBreaker(self._endpoint.url)
         self._clock: Clock = SystemClock()
@@ -237,7 +244,7 @@ class HttpTarget:
             "method": method,
             "headers": visible_headers,
             "body": to_json_value(body),
-            **self._paths.identity,
+            **self._paths,
         }
         clean = self.secrets.redact(msgspec.json.encode(identity).decode())
         plain: dict[str, Any] = msgspec.json.decode(clean)

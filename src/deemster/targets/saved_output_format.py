@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -15,10 +15,24 @@ from deemster.records import Output, TargetFailure, Usage
 SCHEMA: Final = "deemster.outputs.v1"
 MOST_REPETITIONS = 1_000_000
 Answer: TypeAlias = Output | TargetFailure
-# The id of a sample, the repetition, the answer, and where it stands.
-Found: TypeAlias = tuple[str, int, Answer, str | None]
 _Text = Annotated[str, Meta(title="text (a failure is an `error`)")]
 _Texts = Annotated[list[_Text], Meta(min_length=1)]
+
+
+class SavedAnswer(NamedTuple):
+    """One answer that was saved.
+
+    Attributes:
+        sample_id: The sample that it is an answer to.
+        repetition: From 0.
+        answer: What the target said.
+        where: Where it stands, for messages.
+    """
+
+    sample_id: str
+    repetition: int
+    answer: Answer
+    where: str | None
 
 
 class SavedOutput(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -57,12 +71,13 @@ class OutputsFile(msgspec.Struct, forbid_unknown_fields=True):
     schema_version: Literal["deemster.outputs.v1"] = SCHEMA
 
 
-def read_entry(entry: Any, *, name: str | None) -> tuple[str, list[tuple[int, Answer]]] | None:
-    """The id of an entry and its answers by repetition; None where the entry does not have its declared shape.
+def read_entry(entry: Any, *, name: str | None = None, where: str | None = None) -> list[SavedAnswer] | None:
+    """The answers of an entry, at least one; None where the entry does not have its declared shape.
 
     Args:
         entry: A map; where the id stands outside, also a text or a list of texts.
         name: The id, where it stands outside the entry.
+        where: Where the entry stands.
 
     Raises:
         ValueError: The shape is right, and what a field holds is not; the message says what.
@@ -73,18 +88,25 @@ def read_entry(entry: Any, *, name: str | None) -> tuple[str, list[tuple[int, An
         decoded = msgspec.convert(entry, OutputEntry if name is None else SavedOutput)
     except (msgspec.ValidationError, UnicodeEncodeError):
         return None
-    name = decoded.id if isinstance(decoded, OutputEntry) else name
-    if name is None or not name.strip() or sum(key in entry for key in SavedOutput.one_of) != 1:
+
+    sample_id = decoded.id if isinstance(decoded, OutputEntry) else name
+    is_one_answer = sum(key in entry for key in SavedOutput.one_of) == 1
+    if sample_id is None or not sample_id.strip() or not is_one_answer:
         return None
-    repetition = 0 if decoded.repetition is UNSET else decoded.repetition
-    if decoded.error is not UNSET:
-        return name, [(repetition, TargetFailure(decoded.error))]
+
     if decoded.outputs is not UNSET:
         if decoded.repetition is not UNSET:
             raise ValueError("`outputs` holds all repetitions; leave `repetition` out.")
-        return name, [(number, _build_output(decoded, text)) for number, text in enumerate(decoded.outputs)]
+        return [
+            SavedAnswer(sample_id, repetition, _build_output(decoded, text), where)
+            for repetition, text in enumerate(decoded.outputs)
+        ]
+
+    repetition = 0 if decoded.repetition is UNSET else decoded.repetition
+    if decoded.error is not UNSET:
+        return [SavedAnswer(sample_id, repetition, TargetFailure(decoded.error), where)]
     text = decoded.actual_output if decoded.output is UNSET else decoded.output
-    return name, [(repetition, _build_output(decoded, str(text)))]
+    return [SavedAnswer(sample_id, repetition, _build_output(decoded, str(text)), where)]
 
 
 def _build_output(decoded: SavedOutput, text: str) -> Output:

@@ -4,30 +4,25 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from codecs import BOM_UTF8
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
-
-import msgspec
+from typing import Any, TypeAlias, cast
 
 from deemster.errors import Issue, OutputsError, list_names, nearest, plural
 from deemster.formats import Reading, file_format
-from deemster.formats.document import Document
-from deemster.formats.json_values import pointer, to_json_value
-from deemster.formats.read_file import FORMATS, parse_document, quick_json
+from deemster.formats.json_values import to_json_value
+from deemster.formats.read_file import FORMATS
 from deemster.formats.read_parquet import ParquetFile
 from deemster.formats.read_table import TABLES
-from deemster.formats.schema_validation import check_shape
 from deemster.records import Output, Sample, TargetFailure
-from deemster.targets._answers_in_memory import AnswersInMemory, answers_from_texts, join_answers
+from deemster.targets._answers_in_memory import AnswersInMemory, join_answers
+from deemster.targets._saved_outputs_document import format_by_content, read_outputs_document, read_value
 from deemster.targets._saved_outputs_jsonl import SavedOutputExcerpt, SavedOutputLines, load_lines
-from deemster.targets._saved_outputs_table import parquet_entries, table_entries
-from deemster.targets.saved_output_format import Found, OutputsFile, read_entry
+from deemster.targets._saved_outputs_parquet import ParquetAnswers
+from deemster.targets._saved_outputs_table import table_entries
 
 _SHOWN = 20
-_BEGINNING = 4096
+RecordedAnswers: TypeAlias = AnswersInMemory | SavedOutputLines | SavedOutputExcerpt
 
 
 class SavedOutputs:
@@ -48,9 +43,8 @@ class SavedOutputs:
     path: str | None = None
 
     def __init__(self, outputs: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
-        is_listed = isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes, Mapping))
-        value = to_json_value(list(outputs) if is_listed else outputs)
-        self._recorded: AnswersInMemory | SavedOutputLines | SavedOutputExcerpt = _read_value(value)
+        is_list = isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes, Mapping))
+        self._recorded: RecordedAnswers = read_value(to_json_value(list(outputs) if is_list else outputs))
         self.repetitions = self._recorded.repetitions
 
     @classmethod
@@ -64,19 +58,20 @@ class SavedOutputs:
             MissingExtraError: Parquet or .xlsx is read without its extra.
         """
         reading = Reading(str(path), error=OutputsError, surrogates=True)
-        format_by_content = None if Path(path).suffix else _format_by_content(path, reading)
-        kind = file_format(path, reading, known=FORMATS, format=format_by_content)
+        is_named = bool(Path(path).suffix)
+        kind = file_format(path, reading, known=FORMATS, format=None if is_named else format_by_content(path, reading))
 
         self = cls.__new__(cls)
         self.path = str(path)
         if kind == "jsonl":
             self._recorded = load_lines(path, reading)
         elif kind == "parquet":
-            self._recorded = _read_parquet(ParquetFile(path, reading))
+            self._recorded = ParquetAnswers(ParquetFile(path, reading))
         elif kind in TABLES:
-            self._recorded = join_answers(table_entries(reading.content(path), kind, reading), file=reading.file)
+            entries = table_entries(reading.content(path), kind, reading)
+            self._recorded = AnswersInMemory(join_answers(entries, file=reading.file))
         else:
-            self._recorded = _read_document(reading.content(path), kind, reading)
+            self._recorded = read_outputs_document(reading.content(path), kind, reading)
         self.repetitions = self._recorded.repetitions
         return self
 
@@ -117,16 +112,7 @@ class SavedOutputs:
         if unknown and whole is not None:
             _, unknown = self._recorded.compare(_SampleIds(whole))
 
-        issues = []
-        if missing:
-            hint = " `--only answered` leaves such samples out." if len(missing) < len(ids) else ""
-            count = plural(len(missing), "sample")
-            issues.append(Issue(f"{count} without a saved output: {_list_ids(missing)}.{hint}"))
-        if unknown:
-            close = nearest(unknown[0], missing[:1000])
-            hint = f" Is `{unknown[0]}` meant to be `{close}`?" if close else ""
-            count = plural(len(unknown), "saved output")
-            issues.append(Issue(f"{count} for no sample of the dataset: {_list_ids(unknown)}.{hint}"))
+        issues = [*_missing_issues(missing, len(ids)), *_unknown_issues(unknown, missing)]
         if repetitions is not None and self.repetitions not in (1, repetitions):
             issues.append(
                 Issue(
@@ -176,12 +162,6 @@ class SavedOutputs:
         return part
 
 
-def _format_by_content(path: str | Path, reading: Reading) -> str:
-    """The format of a file whose name does not say it."""
-    with reading.open(path) as file:
-        return "json" if file.read(_BEGINNING).removeprefix(BOM_UTF8).lstrip().startswith(b"{") else "yaml"
-
-
 class _SampleIds(Collection[str]):
     """The ids of a dataset, read again each time they are gone through rather than kept."""
 
@@ -198,6 +178,21 @@ class _SampleIds(Collection[str]):
         return any(name == sample_id for sample_id in self)
 
 
+def _missing_issues(missing: Sequence[str], n_samples: int) -> Iterator[Issue]:
+    if missing:
+        count = plural(len(missing), "sample")
+        hint = " `--only answered` leaves such samples out." if len(missing) < n_samples else ""
+        yield Issue(f"{count} without a saved output: {_list_ids(missing)}.{hint}")
+
+
+def _unknown_issues(unknown: Sequence[str], missing: Sequence[str]) -> Iterator[Issue]:
+    if unknown:
+        count = plural(len(unknown), "saved output")
+        close = nearest(unknown[0], missing[:1000])
+        hint = f" Is `{unknown[0]}` meant to be `{close}`?" if close else ""
+        yield Issue(f"{count} for no sample of the dataset: {_list_ids(unknown)}.{hint}")
+
+
 def _list_ids(ids: Sequence[str]) -> str:
     return list_names(ids, limit=_SHOWN)
 
@@ -208,70 +203,3 @@ def _file_digest(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise OutputsError(Issue(f"It can no longer be read: {error.strerror}.", str(path))) from None
-
-
-def _read_value(value: Any) -> AnswersInMemory:
-    """Read saved outputs that a program gives."""
-    return answers_from_texts(value) or join_answers(_read_root({"outputs": value}, None), file=None)
-
-
-def _read_document(data: bytes, kind: str, reading: Reading) -> AnswersInMemory:
-    """Read a file whose root is a map with `outputs`."""
-    if kind == "json":
-        with suppress(ValueError):
-            root = quick_json(data)
-            answers = None
-            if isinstance(root, dict) and root.keys() == {"outputs"}:
-                answers = answers_from_texts(root["outputs"])
-            return answers or join_answers(_read_root(root, None), file=reading.file)
-    document = parse_document(data, kind, reading)
-    return join_answers(_read_root(document.value, document), file=reading.file)
-
-
-def _read_root(root: Any, document: Document | None) -> Iterator[Found | Issue]:
-    """Every recorded answer of a root, or what is wrong with it."""
-    outputs = root.get("outputs") if isinstance(root, dict) else None
-    is_malformed = not isinstance(outputs, (dict, list))
-    try:
-        msgspec.convert(root, OutputsFile)
-    except (msgspec.ValidationError, UnicodeEncodeError):
-        is_malformed = True
-
-    for step, name, entry in _entries(outputs):
-        where = document.where(("outputs", step)) if document else pointer(("outputs", step))
-        try:
-            answers = read_entry(entry, name=name)
-        except ValueError as error:
-            sample = entry.get("id") if name is None else name
-            yield Issue(str(error), where, sample)
-            continue
-        if answers is None:
-            is_malformed = True
-            continue
-
-        sample_id, by_repetition = answers
-        for repetition, answer in by_repetition:
-            yield sample_id, repetition, answer, where
-
-    if is_malformed:
-        yield from check_shape(root, OutputsFile, document=document, items="outputs", surrogates=True)
-
-
-def _entries(outputs: Any) -> Iterator[tuple[str | int, str | None, Any]]:
-    """The key or index of each entry, the id that is its key, and the entry."""
-    if isinstance(outputs, dict):
-        yield from ((name, name, entry) for name, entry in outputs.items())
-    elif isinstance(outputs, list):
-        yield from ((index, None, entry) for index, entry in enumerate(outputs))
-
-
-def _read_parquet(file: ParquetFile) -> AnswersInMemory:
-    entries = list(parquet_entries(file.read(), file.reading))
-    answers = join_answers(entries, file=file.reading.file)
-
-    rows: dict[str, list[int]] = {}
-    for row, (sample_id, *_) in enumerate(entries):
-        rows.setdefault(str(sample_id), []).append(row)
-    answers.file = file
-    answers.rows = rows
-    return answers

@@ -168,12 +168,21 @@ def build_target(declared: DeclaredTarget, *, load: Callable[[str], Any]) -> Any
             return PythonTarget(load(declared.main), **declared.settings)
         if declared.kind == "command":
             return CommandTarget(declared.main, **declared.settings)
-        from deemster.targets.http_target import HttpTarget  # noqa: PLC0415 - loads the network's modules
-
-        return HttpTarget(declared.main, hidden=declared.hidden, **declared.settings)
+        return _http_target(declared)
     except ConfigurationError as error:
         issues = [issue._replace(where=issue.where or declared.locate()) for issue in error.issues]
         raise ConfigurationError(issues) from None
+
+
+def _http_target(declared: DeclaredTarget) -> Any:
+    # These load the network's modules.
+    from deemster.targets._http_reply import ReplyPaths  # noqa: PLC0415
+    from deemster.targets.http_target import HttpLimits, HttpTarget  # noqa: PLC0415
+
+    request = dict(declared.settings)
+    reply = ReplyPaths(**{name: request.pop(name) for name in ReplyPaths._fields if name in request})
+    limits = HttpLimits(**{name: request.pop(name) for name in HttpLimits._fields if name in request})
+    return HttpTarget(declared.main, reply=reply, limits=limits, hidden=declared.hidden, **request)
 
 
 class _Reader:
