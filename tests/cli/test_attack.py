@@ -148,7 +148,7 @@ def test_run_is_resumed_where_the_target_failed(folder):
     flags = ("jailbreak", "--severity", "high")
     done = attacked(folder, app, *flags, suite=AS_THEY_STAND)
     assert (done.exit_code, lane()["overall"]["undecided"]) == (3, 1)
-    assert "To continue: deemster attack suite.yml jailbreak --severity high --resume" in done.stderr
+    assert "After a fix: deemster attack suite.yml jailbreak --severity high\n" in done.stderr
     written(folder, {"broken": None})
     assert attacked(folder, app, *flags, "--resume", suite=AS_THEY_STAND).exit_code == 0
     assert (lane()["overall"]["undecided"], lane()["overall"]["attack_success_rate"]) == (0, 0.0)

@@ -46,7 +46,19 @@ def test_gate_rule_decides_the_exit_code(world, rule, code):
 
 @pytest.mark.parametrize(
     ("allowance", "code"),
-    [(None, 3), ("0", 3), ("1", 0), ("2", 0), ("49%", 3), ("50%", 0), ("100%", 0), ("0%", 3), ("49.9%", 3)],
+    [
+        (None, 3),
+        ("0", 3),
+        ("1", 0),
+        ("2", 0),
+        ("49%", 3),
+        ("50%", 0),
+        ("100%", 0),
+        ("0%", 3),
+        ("49.9%", 3),
+        ("1 sample", 0),
+        ("0 samples", 3),
+    ],
 )
 def test_unscored_marks_above_the_allowance_make_a_run_incomplete(world, allowance, code):
     world(answers_yml=HALF, suite_yml=SUITE if allowance is None else gated(f"max_unscored: {allowance}"))
@@ -55,7 +67,7 @@ def test_unscored_marks_above_the_allowance_make_a_run_incomplete(world, allowan
 
 def test_incomplete_run_reports_number_of_missing_marks(world):
     world(answers_yml=HALF)
-    assert "incomplete: 1 of 2 marks are unscored, above the allowance of 0." in called("run", "suite.yml").stderr
+    assert "incomplete: 1 of 2 samples crashed: it broke." in called("run", "suite.yml").stderr
 
 
 BAD, INCOMPLETE, FAILING, OPEN = 2, 3, 1, 4

@@ -264,5 +264,5 @@ def test_quiet_tells_the_most_frequent_failure_with_its_number_and_line(world):
     (folder / "quiet_app.py").write_text("def answer(input):\n    raise ConnectionError('connection refused')\n")
     result = called("run", "suite.yml", "--quiet")
     assert result.exit_code == 3
-    said = "the target: target_failed: ConnectionError: connection refused (quiet_app.py:2)"
-    assert f"times: {said}" in result.stderr
+    said = "2 of 2 samples crashed: ConnectionError: connection refused (quiet_app.py:2)."
+    assert f"incomplete: {said}" in result.stderr

@@ -67,7 +67,7 @@ def test_store_may_be_named_by_flag_or_environment(world):
 def test_resume_retries_only_failed_sample(live):
     first = called("run", "suite.yml", "--quiet")
     assert first.exit_code == 3
-    assert "To continue: deemster run suite.yml --resume\n" in first.stderr
+    assert "After a fix: deemster run suite.yml --only failed\n" in first.stderr
     (live / "fixed").touch()
     second = called("run", "suite.yml", "--resume", "--quiet", "--to", "run.json")
     assert (second.exit_code, second.stdout) == (0, "")
@@ -167,7 +167,7 @@ def test_run_that_takes_too_long_stops_and_can_be_resumed(live):
     process = started(live, "run", "suite.yml", "--timeout", "0.2", "--quiet")
     _, err = process.communicate(timeout=180)
     assert process.returncode == 3
-    assert "were not run (" in err
+    assert "were not computed (" in err
     assert "--resume" in err
     assert called("run", "suite.yml", "--resume", "--quiet").exit_code == 0
 
@@ -263,11 +263,16 @@ def test_stored_outputs_are_only_scored_once_more(world, argv, told):
     assert told in result.stderr
 
 
-def test_run_without_suite_and_stored_outputs_is_bad_input(world):
-    world()
-    for argv in ((), ("--outputs", "answers.yml")):
-        result = called("run", *argv)
-        assert (result.exit_code, "Missing argument 'SUITE'." in result.stderr) == (2, True)
+def test_run_without_suite_takes_the_one_called_suite_yml(world):
+    folder = world()
+    assert called("run").exit_code == 0
+
+    (folder / "suite.yml").rename(folder / "other.yml")
+    result = called("run")
+    assert (result.exit_code, "Suites here: `other.yml`" in result.stderr or "Did you mean" in result.stderr) == (
+        2,
+        True,
+    )
 
 
 def recorded(folder):

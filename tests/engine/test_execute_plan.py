@@ -333,7 +333,7 @@ def test_after_stop_open_calls_finish_and_others_are_not_run():
 
     job = resolve_arguments(dataset(50), target=answer, metrics=["exact-match"], concurrency=1)
     report = run_sync(run_evaluation(job, clock=CLOCK, stop=stop, warn=[].append))
-    assert (report.run.status, report.run.reason) == ("incomplete", "47 of 50 marks were not run (enough)")
+    assert (report.run.status, report.run.reason) == ("incomplete", "47 of 50 scores were not computed (enough)")
     assert (report.totals.scored, report.totals.not_run) == (3, 47)
     assert report.metrics["exact-match"].n == 50
     assert {mark.unscored.cause for entry in report.executions[3:] for mark in entry.marks.values()} == {"not_run"}

@@ -481,7 +481,8 @@ def test_run_stopped_by_endpoint_names_the_reason():
     report = evaluated(30, models={"judge": Role(client=judge, concurrency=1)}, max_unscored=30)
     assert report.run.status == "incomplete"
     assert re.fullmatch(
-        r"10 of 30 marks were not run \(`judge` is not asked: 20 calls in a row failed, the last with: Wrong key\)",
+        r"10 of 30 scores were not computed "
+        r"\(`judge` is not asked: 20 calls in a row failed, the last with: Wrong key\)",
         report.run.reason,
     )
 

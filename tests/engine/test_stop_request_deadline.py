@@ -36,7 +36,7 @@ def test_executions_not_started_at_deadline_are_not_run(monkeypatch):
     report = reported(answer, timeout_s=0.5, concurrency=1)
     assert (report.totals.scored, report.totals.not_run) == (2, 3)
     assert report.run.status == "incomplete"
-    assert report.run.reason == "3 of 5 marks were not run (The run's time of 0.5 s was over)"
+    assert report.run.reason == "3 of 5 scores were not computed (The run's time of 0.5 s was over)"
 
 
 def test_run_within_its_time_is_complete():

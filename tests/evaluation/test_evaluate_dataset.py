@@ -256,7 +256,7 @@ def test_more_unscored_marks_than_allowed_make_the_run_incomplete():
             dm.evaluate(rows, **arguments(max_unscored="50%", **options)),
         )
     assert (strict.run.status, lenient.run.status) == ("incomplete", "complete")
-    assert strict.run.reason == "1 of 2 marks are unscored, above the allowance of 0"
+    assert strict.run.reason == "1 of 2 samples could not be scored"
 
 
 def test_frozen_clock_leaves_latency_undefined(monkeypatch):

@@ -61,7 +61,7 @@ def test_interrupted_run_writes_partial_report_and_exits_with_3(tmp_path, number
     assert code == 3
     assert (report["run"]["status"], report["run"]["reason"]) == (
         "incomplete",
-        f"4 of 5 marks were not run (interrupted by {number.name})",
+        f"4 of 5 scores were not computed (interrupted by {number.name})",
     )
     assert (report["totals"]["scored"], report["totals"]["not_run"]) == (1, 4)
     causes = [entry["marks"]["exact-match"].get("unscored", {}).get("cause") for entry in report["executions"]]

@@ -50,7 +50,7 @@ def test_after_a_stop_no_further_request_is_made(answers, monkeypatch):
         # Those that were on their way when it was asked may still arrive.
         assert BEFORE <= len(server.requests) <= BEFORE + CONCURRENCY
     assert report.run.status == "incomplete"
-    assert report.run.reason.endswith("were not run (enough)")
+    assert report.run.reason.endswith("were not computed (enough)")
     totals = report.totals
     assert totals.scored + totals.unscored + totals.not_run == COUNT
     if answers:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from deemster.cli._console import note, print_sections, warn
 from deemster.cli.main import complain
 from deemster.cli.report_options import ReportOptions
-from deemster.errors import ExitCode, ReportError, plural, visible
+from deemster.errors import ExitCode, ReportError, visible
 
 if TYPE_CHECKING:
     from deemster.comparison import Comparison
     from deemster.datasets import SelectedPart
     from deemster.gate import GateDecision
     from deemster.report import Report
+    from deemster.store import RunRow
 
 # So many checks that did not pass are named where no report is printed.
 _MOST_CHECKS = 20
+# Causes that a change of code removes.
+_CRASHES = frozenset({"target_failed", "metric_failed"})
+# Targets that may answer the next time without a change here, by the key of their identity.
+_SERVICES = frozenset({"http", "command"})
 
 
 def write_and_print(
@@ -55,14 +60,10 @@ def write_and_print(
         reports.note_texts()
     if not reports.takes_stdout and not quiet:
         print_sections(report_sections(shown))
-    else:
-        if report.totals.unscored:
-            _print_failures(shown)
-        if report.gate is not None:
-            _print_verdict(report.gate, report.run.part)
+    elif report.gate is not None:
+        _print_verdict(report.gate, report.run.part)
     warn_of_open_checks(report.gate)
-    if report.run.status != "complete":
-        note(visible(f"{report.run.status}: {report.run.reason}."))
+    _note_what_is_missing(shown, is_printed=not reports.takes_stdout and not quiet)
     return code
 
 
@@ -73,17 +74,17 @@ def exit_code(report: Report) -> ExitCode:
     return report.gate.exit_code if report.gate is not None else ExitCode.PASSED
 
 
-def _print_failures(report: Report) -> None:
-    """Print what could not be scored where no report was printed: the most frequent cause."""
-    from deemster.report.failure_groups import group_failures
+def _note_what_is_missing(report: Report, *, is_printed: bool) -> None:
+    """Say why a run is not complete, and what could not be scored; what is allowed, only where no report says it."""
+    from deemster.report.failure_groups import describe_failures
 
-    groups = group_failures(report.failure_list)
-    if groups:
-        group, others = groups[0], len(groups) - 1
-        more = f", and {plural(others, 'other cause')}" if others else ""
-        what = "the target" if group.metric is None else group.metric
-        said = f"{group.cause}: {group.message}" if group.message else group.cause
-        note(visible(f"{plural(group.times, 'time')}: {what}: {said}{more}"))
+    run, totals = report.run, report.totals
+    failure = describe_failures(report.failure_list) if totals.unscored else None
+    if run.status != "complete":
+        because = "" if failure is None or totals.not_run else f": {failure}"
+        note(visible(f"{run.status}: {run.reason}{because}."))
+    elif failure is not None and not is_printed:
+        note(visible(f"{totals.unscored} of {totals.marks} scores are missing, which is allowed: {failure}."))
 
 
 def _print_verdict(gate: GateDecision, part: SelectedPart | None) -> None:
@@ -108,10 +109,39 @@ def warn_of_open_checks(gate: GateDecision | None) -> None:
             warn(visible(f"the gate skips {check.name}: {check.because}"))
 
 
-def is_worth_resuming(report: Report) -> bool:
-    """Whether an incomplete run may come further when it is resumed."""
+def is_worth_resuming(report: Report, row: RunRow) -> bool:
+    """Whether an incomplete run comes further when it is resumed: something was not run, or a service did not answer.
+
+    Code that crashed would crash again, and after a fix the run is another one.
+
+    Args:
+        report: The report of the run.
+        row: The run, as it is stored.
+    """
     from deemster.runs.resume_backlog import RETRIED_CAUSES
 
-    causes = {cause for figures in report.metrics.values() for cause in figures.unscored_by_cause}
-    helps = report.totals.not_run > 0 or not causes.isdisjoint({*RETRIED_CAUSES, "target_failed"})
+    retried = RETRIED_CAUSES - _CRASHES
+    if not _SERVICES.isdisjoint(row.identity.get("target", ())):
+        retried |= {"target_failed"}
+    helps = report.totals.not_run > 0 or not _causes(report).isdisjoint(retried)
     return report.run.status == "incomplete" and helps
+
+
+def steps_after_crashes(report: Report, row: RunRow, *, show: str, run: str) -> Iterator[str]:
+    """What to type next where code crashed: what shows it, and what runs it again.
+
+    Args:
+        report: The report of the run.
+        row: The run, as it is stored.
+        show: The command that shows what failed.
+        run: The command that runs it again.
+    """
+    if _causes(report).isdisjoint(_CRASHES):
+        return
+    yield f"What crashed, and where: {show}"
+    if report.totals.not_run == 0 and "python" in row.identity.get("target", ()):
+        yield f"After a fix: {run}"
+
+
+def _causes(report: Report) -> set[str]:
+    return {cause for figures in report.metrics.values() for cause in figures.unscored_by_cause}

@@ -222,6 +222,8 @@ def command(
 
     storage.check()
     allowance = read_allowance(max_failed)
+    if allowance.samples:
+        raise ConfigurationError("`--max-failed` counts verdicts: a count such as 3, or a share such as 2%.")
     for destination in reports.destinations:
         if destination.format == "votes" and Path(destination.path).suffix.lower() not in _VOTES:
             raise ReportError(Issue("Votes are written as .json or .jsonl.", destination.path))

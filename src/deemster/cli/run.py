@@ -10,7 +10,7 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note, show_progress, warn
-from deemster.cli._report_ending import is_worth_resuming, write_and_print
+from deemster.cli._report_ending import is_worth_resuming, steps_after_crashes, write_and_print
 from deemster.cli._stored_outputs import is_stored, score_stored_outputs
 from deemster.cli.main import complain, leave, leave_interrupted
 from deemster.cli.model_options import CACHE_OPTIONS, budget_option, collect_limits
@@ -189,7 +189,7 @@ RUN_HEADINGS = {
     short_help="Run a suite, store the run, print the report, apply the gate.",
     headings=RUN_HEADINGS,
     examples=[
-        "deemster run suite.yml",
+        "deemster run",
         "deemster run suite.yml --only failed --to report.html --to junit.xml",
         "deemster run --outputs latest --metric 'length-within(max=80, unit=words)'",
     ],
@@ -239,7 +239,7 @@ def command(
             quiet=quiet,
         )
     if suite is None:
-        raise click.UsageError("Missing argument 'SUITE'.", context)
+        suite = "suite.yml"
     overrides = overrides._replace(redact_warnings=reports.without_text)
     writing = RunWriting(reports, storage, as_baseline, confirm=confirm or 0, quiet=quiet, verbose=verbose)
     writing.check()
@@ -247,7 +247,7 @@ def command(
     writing = writing.for_suite(loaded)
     overrides = overrides._replace(select=part.find(storage, loaded).select, partial=part.only.answered)
     resolve = functools.partial(resolve_evaluation, loaded, overrides)
-    run_and_report(resolve, writing, call=f"deemster run {suite}")
+    run_and_report(resolve, writing, call=f"deemster run {suite}", after_fix=f"deemster run {suite} --only failed")
 
 
 class Resolve(Protocol):
@@ -302,7 +302,12 @@ class RunWriting(NamedTuple):
 
 
 def run_and_report(
-    resolve: Resolve, writing: RunWriting, *, call: str, conclude: Callable[[Store, Report], None] | None = None
+    resolve: Resolve,
+    writing: RunWriting,
+    *,
+    call: str,
+    after_fix: str | None = None,
+    conclude: Callable[[Store, Report], None] | None = None,
 ) -> NoReturn:
     """Run an evaluation with its progress, store and report it, and end the command with its exit code.
 
@@ -310,6 +315,7 @@ def run_and_report(
         resolve: Resolves what to run together with its storage.
         writing: Where it is stored and reported.
         call: The command, as the user repeats it to continue the run.
+        after_fix: The command that runs again what failed; the same unless given.
         conclude: Called with the store and the report, once a stored run has ended.
 
     Raises:
@@ -331,7 +337,12 @@ def run_and_report(
         if writing.verbose:
             raised.print(without_text=reports.without_text)
         if storage.store is not None:
-            if is_worth_resuming(report):
+            row = storage.store.run(report.run.id)
+            for step in steps_after_crashes(
+                report, row, show=f"deemster show latest{flag} --failed", run=f"{after_fix or call}{flag}"
+            ):
+                note(step)
+            if is_worth_resuming(report, row):
                 note(f"To continue: {call}{flag} --resume")
             if conclude is not None:
                 conclude(storage.store, report)

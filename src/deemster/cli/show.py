@@ -136,7 +136,7 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
             return
         shown = reports.shown(report, quoted_details(opened, row.id))
         _render(shown, reports.with_junit(stored_junit(row)))
-        if not reports.destinations and is_worth_resuming(report):
+        if not reports.destinations and is_worth_resuming(report, row):
             note(visible(describe_status(row, opened.owner(row.id))))
 
 

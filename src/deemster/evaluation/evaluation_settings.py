@@ -18,7 +18,7 @@ class EvaluationSettings(NamedTuple):
         delta: The difference that repeated runs should be able to show.
         strict: Whether something absent in a sample is an error instead of a warning.
         max_unscored: Marks that may stay unscored before the run counts as incomplete, whatever the gate says: a count,
-            or a share like `2%`. Without it and the gate's, 0.
+            a share like `2%`, or samples like `2 samples`. Without it and the gate's, 0.
         only_answered: Whether samples without a saved output are left out; the run is then marked as a part.
         calibration: The file of `deemster agreement --to FILE.json`, by whose labels pass-rates are corrected.
         confirm: How often samples that newly fail against the gate's baseline are run again: confirmed, or only flaky?

@@ -322,6 +322,8 @@ def _run_reading(rule: Rule, summary: RunSummary) -> _Reading | None:
         totals = summary.totals
         share = totals.unscored / totals.marks if totals.marks else 0.0
         return _Reading(share if rule.share else float(totals.unscored))
+    if rule.quantity == "samples_unscored":
+        return _Reading(float(summary.samples_unscored))
     if rule.quantity == "cost_usd":
         cost = summary.cost
         if cost is None:

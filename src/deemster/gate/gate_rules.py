@@ -10,13 +10,15 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from deemster.errors import ConfigurationError, Issue
+from deemster.errors import ConfigurationError, Issue, plural
 from deemster.formats import NO_DOCUMENT
 from deemster.formats.json_values import Path, pointer
 from deemster.formats.schema_validation import Located, NonBlank, Share, shape_issues
 
 EVERY = "*"
+_MAX_UNSCORED = "max_unscored"
 _SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
+_SAMPLES = re.compile(r"\s*([0-9]+)\s+samples?\s*")
 _On: TypeAlias = Literal["point", "lower", "corrected", "corrected-lower"]
 # Rules that look at the number corrected for the judge's errors.
 CORRECTED = ("corrected", "corrected-lower")
@@ -154,16 +156,21 @@ class BaselineRules(NamedTuple):
 
 
 class Allowance(NamedTuple):
-    """How many marks may stay unscored, or verdicts may fail: a count, or a share of all."""
+    """How many marks may stay unscored, or verdicts may fail: a count, a share of all, or a count of samples."""
 
     bound: float
     share: bool
+    samples: bool = False
 
     def __str__(self) -> str:
+        if self.samples:
+            return plural(int(self.bound), "sample")
         return f"{self.bound:.4g}" if not self.share else f"{self.bound * 100:.4g}%"
 
-    def exceeded(self, unscored: int, marks: int) -> bool:
-        """Whether so many unscored marks are too many."""
+    def exceeded(self, unscored: int, marks: int, *, samples: int = 0) -> bool:
+        """Whether so many unscored marks are too many, or the samples that have one."""
+        if self.samples:
+            return samples > self.bound
         return (unscored / marks if self.share else unscored) > self.bound
 
 
@@ -203,30 +210,37 @@ class GateRules(NamedTuple):
 
 def with_allowance(gate: GateRules, allowance: Allowance) -> GateRules:
     """A gate that allows so many unscored marks, whatever it said before."""
-    rules = tuple(
-        rule._replace(bound=allowance.bound, share=allowance.share) if rule.quantity == "unscored" else rule
-        for rule in gate.rules
-    )
+    rules = tuple(_unscored_rule(allowance, rule.where) if rule.name == _MAX_UNSCORED else rule for rule in gate.rules)
     return gate._replace(rules=rules, allowance=allowance)
 
 
+def _unscored_rule(allowance: Allowance, where: str) -> Rule:
+    """The rule that the unscored marks are within the allowance."""
+    quantity = "samples_unscored" if allowance.samples else "unscored"
+    return Rule(_MAX_UNSCORED, quantity, allowance.bound, where, upper=True, share=allowance.share)
+
+
 def read_allowance(value: Any) -> Allowance:
-    """Read an allowance: a whole number, or a share such as `2%`.
+    """Read an allowance: a whole number of marks, a share such as `2%`, or samples such as `2 samples`.
 
     Raises:
-        ConfigurationError: It is neither.
+        ConfigurationError: It is none of these.
 
     >>> read_allowance("2%")
-    Allowance(bound=0.02, share=True)
+    Allowance(bound=0.02, share=True, samples=False)
     """
     if isinstance(value, str) and (share := _SHARE.fullmatch(value)) and float(share[1]) <= 100:
         # Decimal, since 5.6 / 100 in binary lies below 7 / 125, and exactly the share allowed is not too much.
         return Allowance(float(Decimal(share[1]) / 100), share=True)
+    if isinstance(value, str) and (samples := _SAMPLES.fullmatch(value)):
+        return Allowance(float(samples[1]), share=False, samples=True)
     if isinstance(value, str) and value.strip().isdecimal():
         value = int(value)
     if type(value) is int and value >= 0:
         return Allowance(float(value), share=False)
-    raise ConfigurationError(f"The unscored allowance is a count such as 3 or a share such as 2%, not {value!r}.")
+    raise ConfigurationError(
+        f"The unscored allowance is a count such as 3, a share such as 2%, or `2 samples`, not {value!r}."
+    )
 
 
 def read_gate(value: Any, *, document: Located = NO_DOCUMENT) -> GateRules:
@@ -246,7 +260,7 @@ def read_gate(value: Any, *, document: Located = NO_DOCUMENT) -> GateRules:
         raise ConfigurationError(issues)
     reader = _Reader(document)
     reader.add_rules(value, (), on=value.get("on", "point"))
-    allowance = reader.allowance(value["max_unscored"]) if "max_unscored" in value else None
+    allowance = reader.allowance(value[_MAX_UNSCORED]) if _MAX_UNSCORED in value else None
     baseline = reader.baseline_rules(value["baseline"]) if "baseline" in value else None
     decision = value.get("decision", "two-way")
     return GateRules(tuple(reader.rules), reader.min_samples, decision, allowance, baseline=baseline)
@@ -276,9 +290,8 @@ class _Reader:
                 self.add_rules(entry, here, on="point")
             elif key == "min_samples":
                 self.min_samples[str(cohort)] = (entry, self._where(here))
-            elif key == "max_unscored":
-                bound, share = self.allowance(entry)
-                self.rules.append(Rule(key, "unscored", bound, self._where(here), upper=True, share=share))
+            elif key == _MAX_UNSCORED:
+                self.rules.append(_unscored_rule(self.allowance(entry), self._where(here)))
             elif key not in ("on", "decision", "baseline"):
                 name = ".".join(map(str, here))
                 upper = key.startswith("max_")
@@ -294,7 +307,7 @@ class _Reader:
         try:
             return read_allowance(value)
         except ConfigurationError as error:
-            where = self._document.where(("gate", "max_unscored"))
+            where = self._document.where(("gate", _MAX_UNSCORED))
             raise ConfigurationError([Issue(issue.message, where) for issue in error.issues]) from None
 
     def _where(self, path: Path) -> str:

@@ -13,7 +13,7 @@ from deemster.datasets.duplicate_rows import equal_rows
 from deemster.datasets.where_condition import applies
 from deemster.engine.run_plan import Plan
 from deemster.engine.score_batch import needs_settling
-from deemster.errors import ReportError
+from deemster.errors import ReportError, plural
 from deemster.formats.streamed_list import Stream
 from deemster.gate import Allowance, GateDecision, decide_gate
 from deemster.gate.baseline_gate import PinnedBaseline
@@ -33,7 +33,7 @@ from deemster.report.report_settings import (
     stored_settings,
 )
 from deemster.report.run_samples import RunSamples
-from deemster.results import RunSummary, Totals
+from deemster.results import RunSummary
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import Clusters, RunMetricSummary
 from deemster.results.run_summary import summarize_run
@@ -114,7 +114,7 @@ def finish_run(record: RunRecord, settings: ReportSettings, *, table: MarkTable 
     if settings.calibration is not None:
         identities = report_identities(summary.metrics, models)
         summary = with_corrections(summary, table, settings.calibration, identities=identities)
-    status, reason = _status(record, summary.totals, settings.allowance)
+    status, reason = _status(record, summary, settings.allowance)
     entry = RunEntry(
         id=record.facts.id,
         suite=record.facts.suite,
@@ -304,10 +304,10 @@ def batches(entries: Iterable[_T], size: int = BATCH) -> Iterator[list[_T]]:
 
 
 def _status(
-    record: RunRecord, totals: Totals, allowance: Allowance
+    record: RunRecord, summary: RunSummary, allowance: Allowance
 ) -> tuple[Literal["complete", "incomplete", "mixed"], str | None]:
     """How a run ended, and why it is not complete."""
-    missing = _incomplete_reason(totals, record.stopped, allowance)
+    missing = _incomplete_reason(summary, record.stopped, allowance)
     if missing is None and not record.ended:
         missing = UNFINISHED
     mixed = f"resumed with changes: {'; '.join(record.mixed)}" if record.mixed else None
@@ -316,14 +316,30 @@ def _status(
     return ("complete", None) if mixed is None else ("mixed", mixed)
 
 
-def _incomplete_reason(totals: Totals, reason: str | None, allowance: Allowance) -> str | None:
+def _incomplete_reason(summary: RunSummary, stopped: str | None, allowance: Allowance) -> str | None:
     """Why a run is incomplete: marks that were not run, or more unscored ones than are allowed."""
+    totals = summary.totals
     if totals.not_run:
-        why = "" if reason is None else f" ({reason.rstrip('.')})"
-        return f"{totals.not_run} of {totals.marks} marks were not run{why}"
-    if allowance.exceeded(totals.unscored, totals.marks):
-        return f"{totals.unscored} of {totals.marks} marks are unscored, above the allowance of {allowance}"
-    return None
+        why = "" if stopped is None else f" ({stopped.rstrip('.')})"
+        return f"{totals.not_run} of {totals.marks} scores were not computed{why}"
+    if not allowance.exceeded(totals.unscored, totals.marks, samples=summary.samples_unscored):
+        return None
+
+    unscored = _describe_unscored(summary)
+    if not allowance.bound:
+        return unscored
+    missing = "" if allowance.samples else f", which leaves {totals.unscored} of {totals.marks} scores missing"
+    return f"{unscored}{missing}, above the {allowance} allowed"
+
+
+def _describe_unscored(summary: RunSummary) -> str:
+    """How many samples crashed, and how many more have a mark that could not be made."""
+    of_all = f"of {plural(summary.totals.samples, 'sample')}"
+    crashed = summary.samples_crashed
+    others = summary.samples_unscored - crashed
+    if not crashed:
+        return f"{others} {of_all} could not be scored"
+    return f"{crashed} {of_all} crashed{f', and {others} more could not be scored' if others else ''}"
 
 
 class LiveMarks:

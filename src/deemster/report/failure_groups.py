@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from deemster.errors import plural
 from deemster.report.report_entries import FailureEntry
 
 _MOST_GROUPS = 1_000
@@ -27,6 +28,21 @@ class FailureGroup(NamedTuple):
     message: str | None
     times: int
     samples: tuple[str, ...]
+
+
+def describe_failures(failures: Iterable[FailureEntry]) -> str:
+    """The most frequent failure in a line, and how many others there are.
+
+    Args:
+        failures: At least one failure.
+    """
+    groups = group_failures(failures)
+    group = groups[0]
+    what = (group.message or group.cause).rstrip(".")
+    named = what if group.metric is None else f"{group.metric}: {what}"
+
+    others = len(groups) - 1
+    return f"{named}, and {plural(others, 'other error')}" if others else named
 
 
 def group_failures(failures: Iterable[FailureEntry]) -> list[FailureGroup]:

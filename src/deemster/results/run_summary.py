@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.datasets.attack_facts import AttackedSamples
+from deemster.records import CAUSES
 from deemster.results.attack_success import AdversarialSummary, summarize_attacks
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import (
@@ -36,6 +37,7 @@ from deemster.stats import weighted_wilson
 from deemster.stats.confidence_interval import Interval, interval_ends
 
 UNTAGGED = "(untagged)"
+_CRASHED = CAUSES.index("target_failed") + 1
 
 
 def cohort_sizes(tags: Iterable[Sequence[str]]) -> dict[str | None, int]:
@@ -128,7 +130,11 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is computed from the marks of a run."""
+    """Everything that is computed from the marks of a run.
+
+    `samples_unscored` are the samples with a mark that could not be made, `samples_crashed` those that the target
+    failed on.
+    """
 
     totals: Totals
     macro_f1: float | None
@@ -147,6 +153,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     answers_without_usage: int
     adversarial: AdversarialSummary | None = None
     panels: dict[str, PanelSummary] | None = None
+    samples_unscored: int = 0
+    samples_crashed: int = 0
 
 
 def summarize_run(marks: MarkTable, *, delta: float = 0.05, attacks: AttackedSamples | None = None) -> RunSummary:
@@ -179,7 +187,14 @@ def summarize_run(marks: MarkTable, *, delta: float = 0.05, attacks: AttackedSam
         answers_without_usage=marks.without_usage,
         adversarial=None if attacks is None else summarize_attacks(marks, attacks),
         panels=marks.panel_summaries(),
+        samples_unscored=_count_samples(~np.isin(marks.causes, (SCORED, NOT_RUN, OUTSIDE))),
+        samples_crashed=_count_samples(marks.causes == _CRASHED),
     )
+
+
+def _count_samples(marks: NDArray[np.bool_]) -> int:
+    """How many samples have one of these marks."""
+    return int(np.count_nonzero(marks.any(axis=(1, 2))))
 
 
 def _totals(marks: MarkTable) -> Totals:
