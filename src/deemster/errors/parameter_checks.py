@@ -16,6 +16,7 @@ _T = TypeVar("_T")
 # What is written now in place of a parameter that has another name in its settings; until 1.0.
 _RENAMED = {
     "limits": "calls=dm.ModelCalls(...)",
+    "n_bootstrap": "bootstrap=dm.agreement.BootstrapSettings(replicates=...)",
     "cluster": "settings=dm.EvaluationSettings(on=...)",
     "partial": "settings=dm.EvaluationSettings(only_answered=True)",
     "group": 'metrics=["group:generation"]',
@@ -55,7 +56,8 @@ def checks_parameters(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
         for name, kind in settings.items():
             if name in kwargs and not isinstance(kwargs[name], kind):
-                raise ConfigurationError(f"`{name}` is `{kind.__name__}(...)`, not {show_value(kwargs[name])[:60]}.")
+                value = show_value(kwargs[name])[:60]
+                raise ConfigurationError(f"`{name}` is `{_public_name(kind)}(...)`, not {value}.")
         return function(*args, **kwargs)
 
     return call
