@@ -78,5 +78,5 @@ def test_every_sample_is_shown_as_in_the_whole_report(store):
 
 def test_unknown_sample_is_answered_with_the_nearest_id(store):
     stored_run(store)
-    with pytest.raises(InputError, match="no sample 's99'. Did you mean"):
+    with pytest.raises(InputError, match=r"no sample 's99'\. Did you mean"):
         stored_sample(store, "latest", "s99")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deemster.engine.run_plan import Plan
-from deemster.engine.score_batch import needs_settling
+from deemster.engine.settle_marks import needs_settling
 from deemster.records import Execution, MetricCard
 from deemster.report.build_report import BATCH, RunRecord
 from deemster.results.mark_table import MarkTable
