@@ -12,7 +12,15 @@ import click
 from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, print_planned_calls, show_progress, warn, write_out
 from deemster.cli.model_options import ModelOptions, dry_run_option, model_options
-from deemster.cli.options import Command, Flags, group_flags, override_settings, quiet_option, set_option
+from deemster.cli.options import (
+    Command,
+    Flags,
+    columns_option,
+    group_flags,
+    override_settings,
+    quiet_option,
+    set_option,
+)
 from deemster.cli.report_options import ReportOptions, result_options, write_result, write_texts
 from deemster.errors import ConfigurationError, ExitCode, Issue, ReportError, RubricError, did_you_mean, plural, visible
 
@@ -159,6 +167,7 @@ def _take_settings(flags: Flags) -> ImprovementSettings:
 @click.argument("dataset", type=click.Path())
 @click.option("--judge", "judges", multiple=True, required=True, metavar="ROLE", help="Who grades; repeatable.")
 @click.option("--writer", metavar="ROLE", help="Who proposes wordings; the first judge unless given.")
+@columns_option
 @result_options("rubric", "json", "md")
 @set_option("rounds=5, criteria=2, exemplars=4, train=0.6, cluster=KEY, alpha=0.1 or seed=7")
 @click.option("--resume", is_flag=True, help="Go on where earlier work stopped.")
@@ -171,6 +180,7 @@ def improve(
     rubric: str,
     dataset: str,
     judges: tuple[str, ...],
+    columns: dict[str, list[str]] | None,
     settings: ImprovementSettings,
     reports: ReportOptions,
     resume: bool,
@@ -196,7 +206,7 @@ def improve(
     before = Rubric.load(rubric)
     if Path(to).exists() and Path(to).samefile(rubric):
         raise ReportError(Issue("The new rubric would overwrite the one it comes from: name another file.", to))
-    items = RubricDataset.load(dataset, rubric=before)
+    items = RubricDataset.load(dataset, rubric=before, columns=columns)
     grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=settings.seed)
     if dry_run:
         _print_forecast(before, items, grader, settings, models)

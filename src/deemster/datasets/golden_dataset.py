@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, overload
 
 from deemster.datasets._jsonl_dataset import load_jsonl
+from deemster.datasets._spreadsheet_columns import Columns
 from deemster.datasets.dataset_format import (
     SCHEMA,
     DatasetFacts,
@@ -29,6 +30,7 @@ from deemster.formats.document import Reading
 from deemster.formats.item_files import pause_garbage_collection
 from deemster.formats.json_values import to_json_value
 from deemster.formats.read_file import FORMATS, file_format
+from deemster.formats.read_table import TABLES
 from deemster.formats.write_rows import write_rows
 from deemster.records import Sample, SampleContent, SampleFacts, SampleLabels
 
@@ -72,12 +74,20 @@ class Dataset:
         self._take(header, rows, None)
 
     @classmethod
-    def load(cls, path: str | FilePath, *, format: str | None = None) -> Dataset:  # noqa: A002 - the word users say
+    def load(
+        cls,
+        path: str | FilePath,
+        *,
+        format: str | None = None,  # noqa: A002 - the word users say
+        columns: Columns | None = None,
+    ) -> Dataset:
         """Read a dataset from YAML, JSON, JSONL, CSV, TSV, .xlsx or Parquet.
 
         Args:
             path: The file.
             format: One of `yaml`, `json`, `jsonl`, `csv`, `tsv`, `xlsx`, `parquet`, where the extension is another.
+            columns: Which column of a CSV, TSV or .xlsx holds what, where its name does not say it, such as
+                `{"id": "Nr", "input.question": "Frage"}`; other columns that nothing is known of are then metadata.
 
         Raises:
             DatasetError: The file or something in it is wrong; every issue is given with its place.
@@ -86,6 +96,8 @@ class Dataset:
         reading = Reading(str(path), error=DatasetError)
         kind = file_format(path, reading, format=format, known=FORMATS)
         self = cls.__new__(cls)
+        if columns is not None and kind not in TABLES:
+            reading.refuse(f"`columns` is for {', '.join(TABLES)}; this is {kind}.")
         rows: Rows
         with pause_garbage_collection():
             if kind == "jsonl":
@@ -93,7 +105,7 @@ class Dataset:
             elif kind in ("yaml", "json"):
                 header, rows = read_document(reading.content(path), kind, reading)
             else:
-                header, rows = read_table(path, kind, reading)
+                header, rows = read_table(path, kind, reading, columns=columns)
         self._take(header, rows, str(path))
         return self
 
