@@ -1,10 +1,17 @@
-"""Arguments of `evaluate` and `grade`, where a test gives some of them by the names that they have in their objects."""
+"""Arguments of `evaluate`, `grade` and `compute_metrics`, where a test gives some by the names of their objects."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import deemster as dm
+
+
+def agreement_arguments(**given: Any) -> dict[str, Any]:
+    """What is said of a bootstrap in its object, for `compute_metrics` and `compare_judges`; the rest as it is."""
+    kind = dm.agreement.BootstrapSettings
+    bootstrap = {name: given.pop(name) for name in kind._fields if name in given}
+    return {"bootstrap": kind(**bootstrap), **given}
 
 
 def arguments(**given: Any) -> dict[str, Any]:

@@ -250,7 +250,7 @@ GATES = (
 
 FLAGS = (
     Mistake("unknown command", {}, ("rnu", "suite.yml")),
-    Mistake("no suite", {}, ("run",)),
+    Mistake("no suite", {}, ("run", "suit.yml")),
     _flags("unknown flag", "--ofline"),
     _flags("retired flag", "--strict"),
     _flags("retired flag with a value", "--delta", "0.1"),

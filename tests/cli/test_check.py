@@ -103,9 +103,10 @@ def test_one_file_has_no_summary(world):
     assert called("check", "suite.yml").stderr == ""
 
 
-def test_no_file_is_bad_input(world):
+def test_without_file_this_directory_is_searched(world):
     world()
-    assert called("check").exit_code == 2
+    assert called("check").stderr == called("check", ".").stderr
+    assert "suite.yml: suite `" in called("check").stdout
 
 
 def test_directory_is_searched_for_suites_and_for_files_that_name_a_schema(world):

@@ -263,11 +263,16 @@ def test_stored_outputs_are_only_scored_once_more(world, argv, told):
     assert told in result.stderr
 
 
-def test_run_without_suite_and_stored_outputs_is_bad_input(world):
-    world()
-    for argv in ((), ("--outputs", "answers.yml")):
-        result = called("run", *argv)
-        assert (result.exit_code, "Missing argument 'SUITE'." in result.stderr) == (2, True)
+def test_run_without_suite_takes_the_one_called_suite_yml(world):
+    folder = world()
+    assert called("run").exit_code == 0
+
+    (folder / "suite.yml").rename(folder / "other.yml")
+    result = called("run")
+    assert (result.exit_code, "Suites here: `other.yml`" in result.stderr or "Did you mean" in result.stderr) == (
+        2,
+        True,
+    )
 
 
 def recorded(folder):

@@ -186,33 +186,26 @@ def test_cache_key_does_not_depend_on_role(tmp_path):
     assert client.sent == []
 
 
-def test_failures_are_never_cached(tmp_path):
-    async def work():
-        cache = Cache(tmp_path / "c")
-        async with gateway(Remote(ModelFailure("refused", "no")), cache=cache) as opened:
-            (failed,) = await opened.answers([question()])
-            (answered,) = await opened.answers([question()])
-        cache.close()
-        return failed, answered
-
-    failed, answered = run(work())
+async def test_failures_are_never_cached(tmp_path):
+    cache = Cache(tmp_path / "c")
+    async with gateway(Remote(ModelFailure("refused", "no")), cache=cache) as opened:
+        (failed,) = await opened.answers([question()])
+        (answered,) = await opened.answers([question()])
+    cache.close()
     assert isinstance(failed, NoAnswer)
     assert answered.usage.calls == 1
 
 
-def test_client_without_identity_is_not_cached_on_disk(tmp_path):
-    async def work():
-        client = Remote()
-        client.identity = None
-        cache = Cache(tmp_path / "c")
-        async with gateway(client, cache=cache) as opened:
-            await opened.answers([question()])
-            await opened.answers([question()])
-        kept = len(cache)
-        cache.close()
-        return len(client.sent), kept
-
-    assert run(work()) == (1, 0)
+async def test_client_without_identity_is_not_cached_on_disk(tmp_path):
+    client = Remote()
+    client.identity = None
+    cache = Cache(tmp_path / "c")
+    async with gateway(client, cache=cache) as opened:
+        await opened.answers([question()])
+        await opened.answers([question()])
+    kept = len(cache)
+    cache.close()
+    assert (len(client.sent), kept) == (1, 0)
 
 
 def test_vectors_of_remote_model_are_cached(tmp_path):
@@ -374,17 +367,14 @@ def test_full_disk_is_warning_and_run_continues(tmp_path):
     assert cache.answer(KEY) is None
 
 
-def test_answer_is_written_before_loop_continues(tmp_path):
-    async def work():
-        cache = Cache(tmp_path / "c")
-        lines = []
-        for n in range(3):
-            cache.keep(bytes([n]) * 32, ANSWER)
-            lines.append((tmp_path / "c").read_bytes().count(b"\n"))
-        cache.close()
-        return lines
-
-    assert run(work()) == [1, 2, 3]
+async def test_answer_is_written_before_loop_continues(tmp_path):
+    cache = Cache(tmp_path / "c")
+    lines = []
+    for n in range(3):
+        cache.keep(bytes([n]) * 32, ANSWER)
+        lines.append((tmp_path / "c").read_bytes().count(b"\n"))
+    cache.close()
+    assert lines == [1, 2, 3]
 
 
 def test_unopenable_cache_is_error_with_path(tmp_path):

@@ -15,7 +15,7 @@ from deemster.models._chat_role import UNLIMITED_TOKENS, request_size
 from deemster.models.budget import UsageBound
 from deemster.models.openai_client import OpenAIChat
 from deemster.records import Answer, NoAnswer, Usage
-from tests.models.fake_clock import VirtualClock, run
+from tests.models.fake_clock import VirtualClock
 from tests.models.make_requests import Remote, gateway, question
 
 PRICE = Price(Decimal("1.00"), Decimal("4.00"))
@@ -45,15 +45,12 @@ calls = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 5), st.booleans()), min
 
 @settings(deadline=None)
 @given(calls, st.integers(0, 3000), st.integers(1, 100), st.integers(1, 16))
-def test_tokens_never_exceed_budget_under_concurrency(plan, tokens, max_tokens, concurrency):
-    async def work():
-        client, budget = Spender(plan), Budget(tokens=tokens)
-        async with gateway(client, settings={"concurrency": concurrency}, budget=budget) as opened:
-            asks = [question(str(n), max_tokens=max_tokens) for n in range(len(plan))]
-            replies = await asyncio.gather(*(opened.answers([ask]) for ask in asks))
-        return client, budget, [reply for (reply,) in replies]
-
-    client, budget, replies = run(work())
+async def test_tokens_never_exceed_budget_under_concurrency(plan, tokens, max_tokens, concurrency):
+    client, budget = Spender(plan), Budget(tokens=tokens)
+    async with gateway(client, settings={"concurrency": concurrency}, budget=budget) as opened:
+        asks = [question(str(n), max_tokens=max_tokens) for n in range(len(plan))]
+        replies = await asyncio.gather(*(opened.answers([ask]) for ask in asks))
+    replies = [reply for (reply,) in replies]
     assert client.used <= tokens
     assert budget.spent.tokens <= tokens
     assert budget.reserved == UsageBound()
@@ -64,44 +61,35 @@ def test_tokens_never_exceed_budget_under_concurrency(plan, tokens, max_tokens, 
 
 @settings(deadline=None)
 @given(calls, st.decimals(0, "0.01", places=6), st.integers(1, 16))
-def test_cost_never_exceeds_budget_under_concurrency(plan, usd, concurrency):
-    async def work():
-        budget = Budget(usd=usd)
-        made = {"concurrency": concurrency, "prices": {"": PRICE}}
-        async with gateway(Spender(plan), settings=made, budget=budget) as opened:
-            asks = [question(str(n), max_tokens=50) for n in range(len(plan))]
-            await asyncio.gather(*(opened.answers([ask]) for ask in asks))
-            return budget, opened.spent["judge"]
-
-    budget, _ = run(work())
+async def test_cost_never_exceeds_budget_under_concurrency(plan, usd, concurrency):
+    budget = Budget(usd=usd)
+    made = {"concurrency": concurrency, "prices": {"": PRICE}}
+    async with gateway(Spender(plan), settings=made, budget=budget) as opened:
+        asks = [question(str(n), max_tokens=50) for n in range(len(plan))]
+        await asyncio.gather(*(opened.answers([ask]) for ask in asks))
     assert budget.spent.usd <= usd
     assert budget.reserved == UsageBound()
 
 
-def test_calls_wait_for_open_calls_before_budget_is_exhausted():
+async def test_calls_wait_for_open_calls_before_budget_is_exhausted():
     # Each may take 1,028 tokens and takes 15: one at a time, the budget is enough for all.
-    async def work():
-        budget = Budget(tokens=1_400)
-        async with gateway(Remote(), settings={"concurrency": 64}, budget=budget) as opened:
-            replies = await asyncio.gather(*(opened.answers([question(f"{n:02}")]) for n in range(20)))
-        return budget, [reply for (reply,) in replies]
-
-    budget, replies = run(work())
+    budget = Budget(tokens=1_400)
+    async with gateway(Remote(), settings={"concurrency": 64}, budget=budget) as opened:
+        replies = await asyncio.gather(*(opened.answers([question(f"{n:02}")]) for n in range(20)))
+    replies = [reply for (reply,) in replies]
     assert all(isinstance(reply, Answer) for reply in replies)
     assert budget.spent.tokens == 20 * 15
     assert budget.exhausted is None
 
 
-def test_exhausted_budget_is_reported_once_and_later_calls_are_not_run():
-    async def work():
-        reasons = []
-        client = Remote()
-        async with gateway(client, budget=Budget(tokens=1_050), on_stop=reasons.append) as opened:
-            replies = [(await opened.answers([question(str(n))]))[0] for n in range(6)]
-            small = (await opened.answers([question("", max_tokens=1)]))[0]
-            return reasons, replies, small, opened.exhausted, len(client.sent)
-
-    reasons, replies, small, exhausted, sent = run(work())
+async def test_exhausted_budget_is_reported_once_and_later_calls_are_not_run():
+    reasons = []
+    client = Remote()
+    async with gateway(client, budget=Budget(tokens=1_050), on_stop=reasons.append) as opened:
+        replies = [(await opened.answers([question(str(n))]))[0] for n in range(6)]
+        small = (await opened.answers([question("", max_tokens=1)]))[0]
+        exhausted = opened.exhausted
+        sent = len(client.sent)
     # 1,041 may be taken by each call, and each takes 15: the first fits, the second (15 + 1,041) does not.
     assert sent == 1
     assert [type(reply) for reply in replies] == [Answer] + [NoAnswer] * 5
@@ -111,81 +99,62 @@ def test_exhausted_budget_is_reported_once_and_later_calls_are_not_run():
     assert exhausted == "The budget is exhausted: 15 of 1,050 tokens are spent, and the next call may take 1,041."
 
 
-def test_attempt_of_unknown_cost_counts_highest_cost():
-    async def work():
-        budget = Budget(tokens=5_000)
-        client = Remote(ModelFailure("transport", "cut off", may_cost=True))
-        async with gateway(client, budget=budget) as opened:
-            await opened.answers([question("1")])
-        return budget.spent.tokens
-
-    assert run(work()) == 1_041 + 15
+async def test_attempt_of_unknown_cost_counts_highest_cost():
+    budget = Budget(tokens=5_000)
+    client = Remote(ModelFailure("transport", "cut off", may_cost=True))
+    async with gateway(client, budget=budget) as opened:
+        await opened.answers([question("1")])
+    assert budget.spent.tokens == 1_041 + 15
 
 
-def test_rejected_attempt_uses_no_budget():
-    async def work():
-        budget = Budget(tokens=5_000)
-        async with gateway(Remote(ModelFailure("limited", "429")), budget=budget) as opened:
-            await opened.answers([question("1")])
-        return budget.spent.tokens
-
-    assert run(work()) == 15
+async def test_rejected_attempt_uses_no_budget():
+    budget = Budget(tokens=5_000)
+    async with gateway(Remote(ModelFailure("limited", "429")), budget=budget) as opened:
+        await opened.answers([question("1")])
+    assert budget.spent.tokens == 15
 
 
-def test_cancelled_waiting_call_returns_reservation():
-    async def work():
-        budget = Budget(tokens=10_000)
-        async with gateway(Remote(), settings={"concurrency": 1}, budget=budget) as opened:
-            tasks = [asyncio.ensure_future(opened.answers([question(str(n))])) for n in range(3)]
-            await asyncio.sleep(0.5)
-            held = budget.reserved.tokens
-            tasks[1].cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            return held, budget
-
-    held, budget = run(work())
+async def test_cancelled_waiting_call_returns_reservation():
+    budget = Budget(tokens=10_000)
+    async with gateway(Remote(), settings={"concurrency": 1}, budget=budget) as opened:
+        tasks = [asyncio.ensure_future(opened.answers([question(str(n))])) for n in range(3)]
+        await asyncio.sleep(0.5)
+        held = budget.reserved.tokens
+        tasks[1].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
     assert held == 3 * 1_041
     assert budget.reserved == UsageBound()
     assert budget.spent.tokens == 2 * 15
 
 
-def test_cancelled_open_call_counts_highest_cost():
-    async def work():
-        budget = Budget(tokens=10_000)
-        async with gateway(Remote(), budget=budget) as opened:
-            task = asyncio.ensure_future(opened.answers([question("1")]))
-            await asyncio.sleep(0.5)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            return budget, opened.limiter_states()["judge"]
-
-    budget, live = run(work())
+async def test_cancelled_open_call_counts_highest_cost():
+    budget = Budget(tokens=10_000)
+    async with gateway(Remote(), budget=budget) as opened:
+        task = asyncio.ensure_future(opened.answers([question("1")]))
+        await asyncio.sleep(0.5)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        live = opened.limiter_states()["judge"]
     assert budget.reserved == UsageBound()
     assert budget.spent.tokens == 1_041
     assert live.under_way == 0
 
 
-def test_cancelled_budget_waiter_wakes_next():
-    async def work():
-        budget = Budget(tokens=1_050)
-        assert await budget.reserve(UsageBound(1_000))
-        large = asyncio.ensure_future(budget.reserve(UsageBound(1_000)))
-        small = asyncio.ensure_future(budget.reserve(UsageBound(50)))
-        await asyncio.sleep(0)
-        large.cancel()
-        await asyncio.gather(large, return_exceptions=True)
-        return await small, budget.reserved.tokens
-
-    assert run(work()) == (True, 1_050)
+async def test_cancelled_budget_waiter_wakes_next():
+    budget = Budget(tokens=1_050)
+    assert await budget.reserve(UsageBound(1_000))
+    large = asyncio.ensure_future(budget.reserve(UsageBound(1_000)))
+    small = asyncio.ensure_future(budget.reserve(UsageBound(50)))
+    await asyncio.sleep(0)
+    large.cancel()
+    await asyncio.gather(large, return_exceptions=True)
+    assert (await small, budget.reserved.tokens) == (True, 1_050)
 
 
-def test_budget_in_usd_needs_price_for_every_paid_model():
-    async def work():
-        roles = {"judge": Role(client=Remote()), "free": Role(client=FakeChat(["x"]))}
-        Gateway(roles, CallContext(VirtualClock(), budget=Budget(usd=Decimal(1))))
-
+async def test_budget_in_usd_needs_price_for_every_paid_model():
+    roles = {"judge": Role(client=Remote()), "free": Role(client=FakeChat(["x"]))}
     with pytest.raises(ConfigurationError, match=r"`models\.judge`: write `price:") as raised:
-        run(work())
+        Gateway(roles, CallContext(VirtualClock(), budget=Budget(usd=Decimal(1))))
     assert len(raised.value.issues) == 1
 
 
@@ -200,16 +169,13 @@ def test_budget_in_usd_needs_price_for_every_paid_model():
         ({"n": 3}, 3 * 1_024),
     ],
 )
-def test_extra_parameters_that_lengthen_an_answer_count_for_the_budget(extra, most):
+async def test_extra_parameters_that_lengthen_an_answer_count_for_the_budget(extra, most):
     client = OpenAIChat("https://models.example/v1", "m", extra=extra)
     assert client.most_tokens(question()) == most
 
-    async def work():
-        async with gateway(client, dry_run=True) as opened:
-            await opened.answers([question()])
-            return opened.planned["judge"].completion_tokens
-
-    assert run(work()) == (most or UNLIMITED_TOKENS)
+    async with gateway(client, dry_run=True) as opened:
+        await opened.answers([question()])
+        assert opened.planned["judge"].completion_tokens == (most or UNLIMITED_TOKENS)
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("a" * 400, 100), ("\u0436" * 400, 200), ("\u4e2d" * 400, 300)])
@@ -225,14 +191,11 @@ class Zero:
 
 
 @pytest.mark.parametrize("limit", [{"tokens": 9_000}, {"usd": Decimal("0.02")}], ids=["tokens", "usd"])
-def test_client_that_reports_no_tokens_does_not_lift_the_budget(limit):
-    async def work():
-        budget = Budget(**limit)
-        async with gateway(Zero(), settings={"prices": {"": PRICE}}, budget=budget) as opened:
-            replies = [(await opened.answers([question(str(n))]))[0] for n in range(40)]
-        return budget, [type(reply) for reply in replies]
-
-    budget, kinds = run(work())
+async def test_client_that_reports_no_tokens_does_not_lift_the_budget(limit):
+    budget = Budget(**limit)
+    async with gateway(Zero(), settings={"prices": {"": PRICE}}, budget=budget) as opened:
+        replies = [(await opened.answers([question(str(n))]))[0] for n in range(40)]
+    kinds = [type(reply) for reply in replies]
     assert 0 < kinds.count(Answer) < 10
     assert budget.exhausted is not None
     assert budget.spent.estimated_tokens == budget.spent.tokens > 0

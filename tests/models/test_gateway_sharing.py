@@ -18,22 +18,19 @@ from tests.models.make_requests import Remote, gateway, question
 PRICED = {"prices": {"": Price(Decimal(1), Decimal(1))}}
 
 
-def asked(client, requests, *, cache=None, together=False, **options):
-    async def work():
-        async with gateway(client, cache=cache, settings=PRICED, **options) as opened:
-            if together:
-                return await opened.answers(requests)
-            return [(await opened.answers([each]))[0] for each in requests]
-
-    return run(work())
+async def asked(client, requests, *, cache=None, together=False, **options):
+    async with gateway(client, cache=cache, settings=PRICED, **options) as opened:
+        if together:
+            return await opened.answers(requests)
+        return [(await opened.answers([each]))[0] for each in requests]
 
 
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("keeps", [True, False])
-def test_same_question_shares_one_call(together, keeps, tmp_path):
+async def test_same_question_shares_one_call(together, keeps, tmp_path):
     cache = Cache(tmp_path / "c") if keeps else None
     client = Remote()
-    replies = asked(client, [question("a"), question("b"), question("a")], cache=cache, together=together)
+    replies = await asked(client, [question("a"), question("b"), question("a")], cache=cache, together=together)
     assert len(client.sent) == 2
     first, other, again = [reply.call for reply in replies]
     assert first == again != other
@@ -45,8 +42,8 @@ def test_same_question_shares_one_call(together, keeps, tmp_path):
         cache.close()
 
 
-def test_failed_call_is_not_shared():
-    replies = asked(
+async def test_failed_call_is_not_shared():
+    replies = await asked(
         Remote(ModelFailure("refused", "400", may_cost=True)), [question("a"), question("a")], together=True
     )
     assert [isinstance(reply, NoAnswer) for reply in replies] == [True, True]
@@ -54,44 +51,44 @@ def test_failed_call_is_not_shared():
 
 
 @pytest.mark.parametrize(("run_", "is_shared"), [("r1", True), ("r2", False), (None, False)])
-def test_cached_answer_names_run_that_paid(tmp_path, run_, is_shared):
+async def test_cached_answer_names_run_that_paid(tmp_path, run_, is_shared):
     replies = []
     for name in ("r1", run_):
         cache = Cache(tmp_path / "c")
-        replies += asked(Remote(), [question("a")], cache=cache, run=name)
+        replies += await asked(Remote(), [question("a")], cache=cache, run=name)
         cache.close()
     first, second = replies
     assert second.call == (first.call if is_shared else None)
     assert (second.usage.calls, second.usage.cached_calls, second.usage.cost_usd) == (0, 1, 0)
 
 
-def test_calls_of_two_processes_of_run_are_distinguished(tmp_path):
+async def test_calls_of_two_processes_of_run_are_distinguished(tmp_path):
     calls = []
     for text in "ab":
         cache = Cache(tmp_path / "c")
-        calls += [reply.call.id for reply in asked(Remote(), [question(text)], cache=cache, run="r")]
+        calls += [reply.call.id for reply in await asked(Remote(), [question(text)], cache=cache, run="r")]
         cache.close()
     assert len(set(calls)) == 2
 
 
 @pytest.mark.parametrize("counted", [True, False])
-def test_budget_of_resumed_run_counts_payments_once(tmp_path, counted):
+async def test_budget_of_resumed_run_counts_payments_once(tmp_path, counted):
     cache = Cache(tmp_path / "c")
-    (first,) = asked(Remote(), [question("a")], cache=cache, run="r")
+    (first,) = await asked(Remote(), [question("a")], cache=cache, run="r")
     cost = first.call.usage.cost_usd
     spent = UsageBound(15, cost) if counted else UsageBound()
     budget = Budget(usd=Decimal(1), spent=spent)
     restored = RestoredCalls(ids=frozenset([first.call.id] if counted else []))
-    asked(Remote(), [question("a"), question("a")], cache=cache, run="r", restored=restored, budget=budget)
+    await asked(Remote(), [question("a"), question("a")], cache=cache, run="r", restored=restored, budget=budget)
     assert budget.spent == UsageBound(15, cost)
     cache.close()
 
 
-def test_answers_of_other_runs_use_no_budget(tmp_path):
+async def test_answers_of_other_runs_use_no_budget(tmp_path):
     cache = Cache(tmp_path / "c")
-    asked(Remote(), [question("a")], cache=cache, run="r")
+    await asked(Remote(), [question("a")], cache=cache, run="r")
     budget = Budget(tokens=1_000)
-    asked(Remote(), [question("a")], cache=cache, run="other", budget=budget)
+    await asked(Remote(), [question("a")], cache=cache, run="other", budget=budget)
     assert budget.spent == UsageBound()
     cache.close()
 
@@ -109,21 +106,18 @@ def far():
     return Far(identity={"m": 1}, is_local=False)
 
 
-def embedded(client, groups, **options):
-    async def work():
-        async with gateway(client, role="embedding", kind="embedding", **options) as opened:
-            requests = [Embed(texts=texts) for texts in groups]
-            return await asyncio.gather(*(opened.answers([each]) for each in requests))
-
-    return [reply for (reply,) in run(work())]
+async def embedded(client, groups, **options):
+    async with gateway(client, role="embedding", kind="embedding", **options) as opened:
+        requests = [Embed(texts=texts) for texts in groups]
+        return [reply for (reply,) in await asyncio.gather(*(opened.answers([each]) for each in requests))]
 
 
 GROUPS = [("a", "b"), ("b", "c", "d"), ("a",), ("e", "b")]
 
 
-def test_shares_of_embedding_call_sum_to_total():
+async def test_shares_of_embedding_call_sum_to_total():
     client = far()
-    replies = embedded(client, GROUPS, settings={"batch": 2})
+    replies = await embedded(client, GROUPS, settings={"batch": 2})
     distinct = {call.id: call.usage for reply in replies for call in reply.calls}
     assert len(distinct) == 5
     total = sum_usage(distinct.values())
@@ -136,18 +130,18 @@ def test_shares_of_embedding_call_sum_to_total():
 
 
 @pytest.mark.parametrize(("run_", "is_shared"), [("r1", True), ("r2", False)])
-def test_cached_vectors_name_run_that_paid(tmp_path, run_, is_shared):
+async def test_cached_vectors_name_run_that_paid(tmp_path, run_, is_shared):
     found = []
     for name in ("r1", run_):
         cache = Cache(tmp_path / "c")
-        found.append(embedded(far(), [("a", "b")], cache=cache, run=name)[0])
+        found.append((await embedded(far(), [("a", "b")], cache=cache, run=name))[0])
         cache.close()
     assert found[1].calls == (found[0].calls if is_shared else ())
     assert found[1].usage.cached_calls == 1
 
 
-def test_local_model_has_no_cost_and_no_calls():
-    (reply,) = embedded(FakeEmbedding(), [("a", "b")])
+async def test_local_model_has_no_cost_and_no_calls():
+    (reply,) = await embedded(FakeEmbedding(), [("a", "b")])
     assert (reply.usage, reply.calls) == (None, ())
 
 

@@ -24,18 +24,15 @@ def most_in_a_minute(times):
     return max(sum(start <= time < start + 60 - 1e-6 for time in times) for start in times)
 
 
-def asked(client, count, **options):
-    async def work():
-        async with gateway(client, **options) as opened:
-            replies = await asyncio.gather(*(opened.answers([question(str(n))]) for n in range(count)))
-            return [reply for (reply,) in replies], opened.limiter_states()["judge"]
-
-    return run(work())
+async def asked(client, count, **options):
+    async with gateway(client, **options) as opened:
+        replies = await asyncio.gather(*(opened.answers([question(str(n))]) for n in range(count)))
+        return [reply for (reply,) in replies], opened.limiter_states()["judge"]
 
 
-def test_concurrency_starts_low_and_doubles_up_to_bound():
+async def test_concurrency_starts_low_and_doubles_up_to_bound():
     client = Remote()
-    replies, live = asked(client, 200, settings={"concurrency": "5-64"})
+    replies, live = await asked(client, 200, settings={"concurrency": "5-64"})
     assert all(isinstance(reply, Answer) for reply in replies)
     rounds = {time: client.sent.count(time) for time in client.sent}
     assert list(rounds.values())[:5] == [5, 10, 20, 40, 64]
@@ -43,63 +40,55 @@ def test_concurrency_starts_low_and_doubles_up_to_bound():
     assert live == (64, 0, 0)
 
 
-def test_fixed_concurrency_is_never_exceeded():
+async def test_fixed_concurrency_is_never_exceeded():
     client = Remote()
-    asked(client, 50, settings={"concurrency": 3})
+    await asked(client, 50, settings={"concurrency": 3})
     assert client.busiest == 3
 
 
-def test_burst_of_429_halves_concurrency_once_then_grows_by_one():
-    async def work():
-        limits = limiter(2, 64)
-        for _ in range(62):
-            limits.record_answer()
-        marks = [await limits.enter() for _ in range(10)]
-        for mark in marks:
-            limits.record_limit(mark, wait_s=0.0)
-        halved = limits.state.concurrency
+async def test_burst_of_429_halves_concurrency_once_then_grows_by_one():
+    limits = limiter(2, 64)
+    for _ in range(62):
         limits.record_answer()
-        return halved, limits._limit, limits
-
-    halved, grown, limits = run(work())
-    assert halved == 32
-    assert grown == pytest.approx(32 + 1 / 32)
+    marks = [await limits.enter() for _ in range(10)]
+    for mark in marks:
+        limits.record_limit(mark, wait_s=0.0)
+    assert limits.state.concurrency == 32
+    limits.record_answer()
+    assert limits._limit == pytest.approx(32 + 1 / 32)
     for _ in range(33):
         limits.record_answer()
     assert limits.state.concurrency == 33
 
 
-def test_concurrency_never_falls_below_its_low_bound():
-    async def work():
-        limits = limiter(2, 8)
-        for _ in range(10):
-            limits.record_limit(await limits.enter(), wait_s=0.0)
-            limits.leave()
-        return limits.state.concurrency
-
-    assert run(work()) == 2
+async def test_concurrency_never_falls_below_its_low_bound():
+    limits = limiter(2, 8)
+    for _ in range(10):
+        limits.record_limit(await limits.enter(), wait_s=0.0)
+        limits.leave()
+    assert limits.state.concurrency == 2
 
 
-def test_retry_after_pauses_all_requests():
+async def test_retry_after_pauses_all_requests():
     client = Remote(ModelFailure("limited", "429", retry_after_s=30.0))
-    asked(client, 20, settings={"concurrency": 1})
+    await asked(client, 20, settings={"concurrency": 1})
     assert client.sent[0] == 0.0
     assert client.sent[1] >= 31.0
 
 
 @pytest.mark.parametrize("rpm", [1, 2, 7, 60, 500, 1500])
-def test_rpm_is_never_exceeded_and_almost_reached(rpm):
+async def test_rpm_is_never_exceeded_and_almost_reached(rpm):
     client = Remote(takes_s=0.01)
     count = min(3 * rpm, 400) + 1
-    asked(client, count, settings={"concurrency": 64, "rpm": rpm})
+    await asked(client, count, settings={"concurrency": 64, "rpm": rpm})
     assert len(client.sent) == count
     assert most_in_a_minute(client.sent) <= rpm
     assert client.sent[-1] <= (count - 1) * 60 / rpm * 1.02 + 1e-6
 
 
-def test_tpm_is_never_exceeded():
+async def test_tpm_is_never_exceeded():
     client = Remote(takes_s=0.01)  # uses 15 tokens
-    asked(client, 60, settings={"concurrency": 64, "tpm": 300})
+    await asked(client, 60, settings={"concurrency": 64, "tpm": 300})
     assert most_in_a_minute(client.sent) * 15 <= 300
 
 
@@ -129,82 +118,70 @@ def test_oversized_request_waits_for_full_bucket_and_leaves_debt():
     assert bucket.wait_s(1, 0.0) == pytest.approx(41 / 9)
 
 
-def test_waiting_request_holds_no_slot():
-    async def work():
-        limits = limiter(1, 1, rpm=1)
-        await limits.enter()
-        waiting = asyncio.ensure_future(limits.enter())
-        await asyncio.sleep(0)
-        before = limits.state
-        limits.leave()
-        between = limits.state
-        await waiting
-        return before, between, asyncio.get_running_loop().time()
-
-    before, between, at = run(work())
+async def test_waiting_request_holds_no_slot():
+    limits = limiter(1, 1, rpm=1)
+    await limits.enter()
+    waiting = asyncio.ensure_future(limits.enter())
+    await asyncio.sleep(0)
+    before = limits.state
+    limits.leave()
+    between = limits.state
+    await waiting
+    at = asyncio.get_running_loop().time()
     assert before == (1, 1, 1)
     assert between == (1, 0, 1)
     assert at == pytest.approx(60.0)
 
 
-def test_retry_goes_before_new_calls():
-    async def work():
-        limits = limiter(1, 1)
-        order = []
+async def test_retry_goes_before_new_calls():
+    limits = limiter(1, 1)
+    order = []
 
-        async def enter(name, first):
-            await limits.enter(first=first)
-            order.append(name)
-            limits.leave()
-
-        await limits.enter()
-        tasks = [asyncio.ensure_future(enter(name, name != "again")) for name in ("one", "two", "again")]
-        await asyncio.sleep(0)
+    async def enter(name, first):
+        await limits.enter(first=first)
+        order.append(name)
         limits.leave()
-        await asyncio.gather(*tasks)
-        return order
 
-    assert run(work()) == ["again", "one", "two"]
+    await limits.enter()
+    tasks = [asyncio.ensure_future(enter(name, name != "again")) for name in ("one", "two", "again")]
+    await asyncio.sleep(0)
+    limits.leave()
+    await asyncio.gather(*tasks)
+    assert order == ["again", "one", "two"]
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 11), st.floats(0, 3)), max_size=12), st.sampled_from([None, 30]))
-def test_cancelled_waiter_leaves_limits_unchanged(cancels, rpm):
-    async def work():
-        limits = limiter(2, 2, rpm=rpm)
+async def test_cancelled_waiter_leaves_limits_unchanged(cancels, rpm):
+    limits = limiter(2, 2, rpm=rpm)
 
-        async def hold():
-            await limits.enter()
-            try:
-                await asyncio.sleep(1.0)
-            finally:
-                limits.leave()
-
-        tasks = [asyncio.ensure_future(hold()) for _ in range(12)]
-        for which, after in cancels:
-            await asyncio.sleep(after)
-            tasks[which].cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        after = limits.state
-        await asyncio.wait_for(limits.enter(), 60.0)
-        return after
-
-    assert run(work()) == (2, 0, 0)
-
-
-def test_slot_granted_during_cancellation_is_returned():
-    async def work():
-        limits = limiter(1, 1)
+    async def hold():
         await limits.enter()
-        waiting = asyncio.ensure_future(limits.enter())
-        await asyncio.sleep(0)
-        limits.leave()
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        return limits.state
+        try:
+            await asyncio.sleep(1.0)
+        finally:
+            limits.leave()
 
-    assert run(work()) == (1, 0, 0)
+    tasks = [asyncio.ensure_future(hold()) for _ in range(12)]
+    for which, after in cancels:
+        await asyncio.sleep(after)
+        tasks[which].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    after = limits.state
+    await asyncio.wait_for(limits.enter(), 60.0)
+    assert after == (2, 0, 0)
+
+
+async def test_slot_granted_during_cancellation_is_returned():
+    limits = limiter(1, 1)
+    await limits.enter()
+    waiting = asyncio.ensure_future(limits.enter())
+    await asyncio.sleep(0)
+    limits.leave()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert limits.state == (1, 0, 0)
 
 
 def test_unused_tokens_are_returned_and_unknown_ones_are_not():
@@ -218,17 +195,14 @@ def test_unused_tokens_are_returned_and_unknown_ones_are_not():
     assert run(level(Usage())) == 10_000 - 100
 
 
-def test_short_wait_is_not_delayed_by_longer_wait():
-    async def work():
-        limits = limiter(5, 5, tpm=600)
-        await limits.enter(60)
-        # 9 tokens a second come back: a full bucket of 60 takes more than 6 s, 9 tokens take 1 s.
-        large = asyncio.ensure_future(limits.enter(60))
-        await asyncio.sleep(0)
-        small = asyncio.ensure_future(limits.enter(9, first=False))
-        await small
-        at = asyncio.get_running_loop().time()
-        await large
-        return at
-
-    assert run(work()) == pytest.approx(1.0)
+async def test_short_wait_is_not_delayed_by_longer_wait():
+    limits = limiter(5, 5, tpm=600)
+    await limits.enter(60)
+    # 9 tokens a second come back: a full bucket of 60 takes more than 6 s, 9 tokens take 1 s.
+    large = asyncio.ensure_future(limits.enter(60))
+    await asyncio.sleep(0)
+    small = asyncio.ensure_future(limits.enter(9, first=False))
+    await small
+    at = asyncio.get_running_loop().time()
+    await large
+    assert at == pytest.approx(1.0)

@@ -9,18 +9,14 @@ from hypothesis import strategies as st
 from deemster.models import ModelFailure
 from deemster.models.retry_policy import Attempts, GiveUp, Retry, RetryPolicy
 from deemster.records import Answer, NoAnswer, Usage
-from tests.models.fake_clock import run
 from tests.models.make_requests import Remote, gateway, question
 
 
-def outcome(*troubles, **settings):
-    async def work():
-        client = Remote(*troubles)
-        async with gateway(client, settings=settings) as opened:
-            (reply,) = await opened.answers([question()])
-            return reply, client
-
-    return run(work())
+async def outcome(*troubles, **settings):
+    client = Remote(*troubles)
+    async with gateway(client, settings=settings) as opened:
+        (reply,) = await opened.answers([question()])
+        return reply, client
 
 
 def transport(**more):
@@ -37,76 +33,72 @@ def shape():
 
 @pytest.mark.parametrize("retries", [0, 1, 3, 5])
 @pytest.mark.parametrize(("failure", "cause"), [(transport, "model_failed"), (limited, "rate_limited")])
-def test_retries_is_exact_number_of_repeats(failure, cause, retries):
-    reply, client = outcome(*[failure() for _ in range(20)], retries=retries)
+async def test_retries_is_exact_number_of_repeats(failure, cause, retries):
+    reply, client = await outcome(*[failure() for _ in range(20)], retries=retries)
     assert len(client.sent) == retries + 1
     assert isinstance(reply, NoAnswer)
     assert reply.cause == cause
 
 
-def test_request_that_succeeds_after_retries_is_answered():
-    reply, client = outcome(transport(), limited(), transport())
+async def test_request_that_succeeds_after_retries_is_answered():
+    reply, client = await outcome(transport(), limited(), transport())
     assert len(client.sent) == 4
     assert isinstance(reply, Answer)
     assert reply.usage.calls == 1
 
 
-def test_wrong_shape_is_requested_once_more():
-    reply, client = outcome(*[shape() for _ in range(9)], retries=5)
+async def test_wrong_shape_is_requested_once_more():
+    reply, client = await outcome(*[shape() for _ in range(9)], retries=5)
     assert len(client.sent) == 2
     assert reply.cause == "unreadable"
 
 
-def test_no_retries_means_none_for_a_wrong_shape_too():
-    reply, client = outcome(shape(), retries=0)
+async def test_no_retries_means_none_for_a_wrong_shape_too():
+    reply, client = await outcome(shape(), retries=0)
     assert len(client.sent) == 1
     assert reply.cause == "unreadable"
 
 
-def test_wrong_shape_uses_no_transport_retry():
-    reply, client = outcome(transport(), shape(), transport(), transport(), retries=3)
+async def test_wrong_shape_uses_no_transport_retry():
+    reply, client = await outcome(transport(), shape(), transport(), transport(), retries=3)
     assert len(client.sent) == 5
     assert isinstance(reply, Answer)
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422, 429])
-def test_refused_request_is_not_repeated(status):
-    reply, client = outcome(ModelFailure("refused", f"HTTP {status}.", status=status), retries=3)
+async def test_refused_request_is_not_repeated(status):
+    reply, client = await outcome(ModelFailure("refused", f"HTTP {status}.", status=status), retries=3)
     assert len(client.sent) == 1
     assert reply.cause == "model_failed"
     assert "1 attempt" in reply.message
 
 
-def test_retry_after_is_never_shortened():
-    reply, client = outcome(limited(retry_after_s=17.0))
+async def test_retry_after_is_never_shortened():
+    reply, client = await outcome(limited(retry_after_s=17.0))
     assert isinstance(reply, Answer)
     first, second = client.sent
     assert second - (first + 1.0) >= 17.0
 
 
 @pytest.mark.parametrize("failure", [limited, transport])
-def test_retry_after_above_cap_ends_call(failure):
-    reply, client = outcome(failure(retry_after_s=61.0))
+async def test_retry_after_above_cap_ends_call(failure):
+    reply, client = await outcome(failure(retry_after_s=61.0))
     assert client.sent == [0.0]
     assert reply.cause == "rate_limited"
     assert "61 s" in reply.message
 
 
-def test_retry_after_beyond_total_timeout_ends_call():
-    reply, client = outcome(*[limited(retry_after_s=40.0) for _ in range(9)], retries=9, total_timeout_s=100.0)
+async def test_retry_after_beyond_total_timeout_ends_call():
+    reply, client = await outcome(*[limited(retry_after_s=40.0) for _ in range(9)], retries=9, total_timeout_s=100.0)
     assert len(client.sent) == 3
     assert client.sent[-1] < 100.0
     assert reply.cause == "rate_limited"
 
 
-def test_attempt_ends_at_timeout():
-    async def work():
-        client = Remote(takes_s=1e6)
-        async with gateway(client, settings={"timeout_s": 5.0, "retries": 2}) as opened:
-            (reply,) = await opened.answers([question()])
-            return reply, client
-
-    reply, client = run(work())
+async def test_attempt_ends_at_timeout():
+    client = Remote(takes_s=1e6)
+    async with gateway(client, settings={"timeout_s": 5.0, "retries": 2}) as opened:
+        (reply,) = await opened.answers([question()])
     assert len(client.sent) == 3
     assert reply.cause == "model_failed"
     assert "within 5 s" in reply.message
@@ -114,22 +106,19 @@ def test_attempt_ends_at_timeout():
     assert reply.usage.cost_usd is None
 
 
-def test_last_attempt_ends_at_total_timeout():
-    async def work():
-        client = Remote(takes_s=1e6)
-        settings = {"timeout_s": 60.0, "total_timeout_s": 100.0, "retries": 9}
-        async with gateway(client, settings=settings) as opened:
-            (reply,) = await opened.answers([question()])
-            return reply, opened._context.elapsed_s()
-
-    reply, end = run(work())
+async def test_last_attempt_ends_at_total_timeout():
+    client = Remote(takes_s=1e6)
+    settings = {"timeout_s": 60.0, "total_timeout_s": 100.0, "retries": 9}
+    async with gateway(client, settings=settings) as opened:
+        (reply,) = await opened.answers([question()])
+        end = opened._context.elapsed_s()
     assert isinstance(reply, NoAnswer)
     assert end == pytest.approx(100.0)
 
 
-def test_attempt_that_may_have_cost_is_counted_and_rejected_one_is_not():
+async def test_attempt_that_may_have_cost_is_counted_and_rejected_one_is_not():
     counted = Usage(prompt_tokens=3, completion_tokens=2)
-    reply, _ = outcome(ModelFailure("shape", "No choices.", usage=counted), limited(), transport())
+    reply, _ = await outcome(ModelFailure("shape", "No choices.", usage=counted), limited(), transport())
     assert reply.usage.calls == 2
     assert reply.usage.prompt_tokens == 13
 
@@ -158,14 +147,10 @@ def test_wait_is_jittered_within_doubling_bounds_and_repeatable(seed, key):
     assert other.next_step(ModelFailure("transport", "x"), elapsed_s=0.0).wait_s != waits()[0]
 
 
-def test_call_past_total_timeout_in_queue_is_not_sent():
-    async def work():
-        client = Remote(transport())
-        async with gateway(client, settings={"rpm": 1, "total_timeout_s": 30.0}) as opened:
-            (reply,) = await opened.answers([question()])
-            return reply, client
-
-    reply, client = run(work())
+async def test_call_past_total_timeout_in_queue_is_not_sent():
+    client = Remote(transport())
+    async with gateway(client, settings={"rpm": 1, "total_timeout_s": 30.0}) as opened:
+        (reply,) = await opened.answers([question()])
     assert client.sent == [0.0]
     assert reply.cause == "model_failed"
     assert "1 attempt" in reply.message

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from deemster.agreement._bootstrap_replicates import BootstrapOptions, Method
+from deemster.agreement._bootstrap_replicates import BootstrapSettings
 from deemster.agreement._contingency_counts import ContingencyCounts, CriterionGroup
 from deemster.agreement._error_intervals import bias_with_interval
 from deemster.agreement._labelled_votes import FAILED_BELOW, CriterionColumn, Floats, LabelledVotes
@@ -83,22 +83,15 @@ class Options:
 
     Attributes:
         modes: What an abstention counts as.
-        method: The method of the intervals; None for a result without.
-        bootstrap: How replicates are drawn, and the level of all intervals.
+        bootstrap: How numbers get their intervals.
         per_judge: Whether each judge is compared with the truth.
         per_slice: Whether each tag has numbers of its own.
     """
 
     modes: AbstentionModes
-    method: Method | None
-    bootstrap: BootstrapOptions
+    bootstrap: BootstrapSettings
     per_judge: bool
     per_slice: bool
-
-    @property
-    def drawing(self) -> BootstrapOptions:
-        """How replicates are drawn, if there are any."""
-        return self.bootstrap if self.method is not None else self.bootstrap._replace(replicates=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +211,7 @@ def _with_exact_shares(
         votes: The labelled votes; where clusters are resampled, pairs are not independent and nothing changes.
         options: The method and the level.
     """
-    if intervals is None or options.method != "smoothed" or votes.clusters is not None:
+    if intervals is None or options.bootstrap.method != "smoothed" or votes.clusters is not None:
         return intervals
     found = dict(intervals)
     for name, n in counts.items():
@@ -266,7 +259,7 @@ def _overall_intervals(
     With a single criterion, shares have the intervals of that one. A number has one interval under all its names.
     """
     intervals = statistics.scope_intervals("all") if judge is None else statistics.scope_intervals("judge", judge)
-    if intervals is not None and options.method == "smoothed":
+    if intervals is not None and options.bootstrap.method == "smoothed":
         ci = _bias(options, statistics, judge).ci or intervals["bias"].ci
         names = ("bias", "score_limits.mean") if judge is None else ("bias",)
         intervals = intervals | {name: msgspec.structs.replace(intervals[name], ci=ci) for name in names}
@@ -324,13 +317,13 @@ def _errors_by_side(votes: LabelledVotes) -> dict[str, Any]:
 def _bias(options: Options, statistics: Statistics, judge: int | None = None) -> BiasResult:
     """The bias of the panel or a judge, with an interval that holds its level where few units differ."""
     comparison = statistics.scores.comparisons[0 if judge is None else 1 + judge]
-    if options.method != "smoothed" or statistics.intervals is None:
+    if options.bootstrap.method != "smoothed" or statistics.intervals is None:
         return comparison.pairs.bias
     return bias_with_interval(comparison.pairs.bias, statistics.intervals[*comparison.scope, "bias"].ci)
 
 
 def _bootstrap(votes: LabelledVotes, options: Options, intervals: Intervals) -> BootstrapResults | None:
-    if intervals is None or options.method is None:
+    if intervals is None:
         return None
     return BootstrapResults(
         accuracy_ci=interval_ends(intervals["criterion_accuracy"].ci),
@@ -339,7 +332,7 @@ def _bootstrap(votes: LabelledVotes, options: Options, intervals: Intervals) -> 
         n_bootstrap=options.bootstrap.replicates,
         confidence_level=options.bootstrap.confidence,
         seed=options.bootstrap.seed,
-        method=options.method,
+        method=options.bootstrap.method,
         unit=votes.unit,
     )
 
@@ -352,7 +345,7 @@ def _limits(options: Options, statistics: Statistics) -> ScoreLimits | None:
     mean, lower, upper = (statistics.value("all", f"score_limits.{name}") for name in ("mean", "lower", "upper"))
     ends: list[ConfidenceInterval | None] = [None, None]
     deviation = statistics.value("all", "bias.std_bias")
-    if options.method == "smoothed" and statistics.intervals is not None:
+    if options.bootstrap.method == "smoothed" and statistics.intervals is not None:
         ends = [statistics.intervals["all", f"score_limits.{name}"].ci for name in ("lower", "upper")]
     elif deviation and lower is not None and upper is not None:
         confidence = options.bootstrap.confidence
@@ -425,7 +418,7 @@ def _numeric(
         votes,
         statistics.levels,
         {place: _coverage(votes, options, statistics, place, n) for place, n in pairs.items()},
-        options.drawing,
+        options.bootstrap,
     )
 
 

@@ -12,11 +12,10 @@ import msgspec
 from numpy.typing import NDArray
 
 from deemster.agreement._bootstrap_replicates import (
-    METHODS,
+    SMOOTHED,
+    BootstrapSettings,
     Compute,
-    Method,
     bootstrap_results,
-    check_bootstrap_options,
     jackknife_statistics,
     replicate_statistics,
 )
@@ -45,21 +44,20 @@ from deemster.agreement._verdict_statistics import Key, Values, verdict_statisti
 from deemster.agreement.metrics_result import MetricsResult
 from deemster.agreement.result_models import AbstentionMode, BootstrapResult, CorrectedMeans
 from deemster.datasets import RubricDataset, Votes
-from deemster.errors import InputError, did_you_mean, visible
+from deemster.errors import InputError
+from deemster.errors.parameter_checks import checks_parameters
 from deemster.stats.confidence_interval import ConfidenceInterval
 
 
+@checks_parameters
 def compute_metrics(
     result: Votes | HasVotes | str | Path,
     dataset: RubricDataset | str | Path | None = None,
     *,
-    bootstrap: bool | Method = "smoothed",
-    n_bootstrap: int = 1000,
+    bootstrap: BootstrapSettings = SMOOTHED,
     per_judge: bool = False,
     cannot_assess: AbstentionMode = "exclude",
     na_mode: AbstentionMode = "exclude",
-    confidence: float = 0.95,
-    seed: int | None = 0,
     cluster: Cluster | None = None,
     per_slice: bool = False,
     judges: Collection[str] | None = None,
@@ -75,14 +73,10 @@ def compute_metrics(
     Args:
         result: Votes, a grading, or the path of a votes file.
         dataset: Where the truth comes from; items it does not label keep that of the votes. None for that of the votes.
-        bootstrap: How every number gets its interval: "smoothed" (or True), "percentile" or "bca". False gives no
-            intervals, and then no answer to whether the judge can be trusted.
-        n_bootstrap: How many replicates are drawn.
+        bootstrap: How every number gets its interval.
         per_judge: Compare each judge with the truth too.
         cannot_assess: What an abstention counts as on binary criteria: "exclude", "as_unmet" or "as_category".
         na_mode: What an abstention counts as on multi-choice criteria.
-        confidence: The level of all intervals.
-        seed: The seed of the draws; None draws one, and the result names it.
         cluster: A metadata key, or the cluster of each item by id, resampled whole; None for the key of the votes.
         per_slice: Compute the headline numbers of each tag too.
         judges: The judges of the panel, by id; what was recorded of all of them is then derived anew. None for all.
@@ -97,15 +91,14 @@ def compute_metrics(
     """
     options = Options(
         modes=AbstentionModes(cannot_assess, na_mode),
-        method=_bootstrap_method(bootstrap),
-        bootstrap=check_bootstrap_options(n_bootstrap=n_bootstrap, confidence=confidence, seed=seed),
+        bootstrap=bootstrap.checked(),
         per_judge=per_judge,
         per_slice=per_slice,
     )
 
     votes = read_labelled_votes(result, dataset, modes=options.modes, cluster=cluster, judges=judges)
     if votes.votes.sampling == "chosen":
-        options = replace(options, method=None)
+        options = replace(options, bootstrap=options.bootstrap._replace(replicates=0))
     if pair is not None and votes.clusters is None:
         votes = with_clusters(votes, pair_clusters(votes.votes, pair))
 
@@ -135,20 +128,9 @@ def _of_these_items_alone(part: Any) -> Any:
 _NO_INFERENCE: Mapping[str, Any] = {"p_value": None, "one_way_p": None, "is_significant": False}
 
 
-def _bootstrap_method(bootstrap: bool | Method) -> Method | None:  # noqa: FBT001 - the argument of the public call
-    if bootstrap is False:
-        return None
-    if bootstrap is True:
-        return "smoothed"
-    if bootstrap not in METHODS:
-        name = visible(str(bootstrap), limit=60)
-        raise InputError(f"`bootstrap` has no method {name!r}. {did_you_mean(name, METHODS)}")
-    return bootstrap
-
-
 def _compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) -> Statistics:
     """Compute every statistic of the data and, for a bootstrap, of the replicates."""
-    is_drawn = options.method is not None
+    is_drawn = options.bootstrap.replicates > 0
     tags = read_tags(votes) if options.per_slice else None
     # Only slices with enough items have replicates.
     members = tags.large_members(len(votes.ids)) if tags is not None and is_drawn and len(tags.large) else None
@@ -175,7 +157,7 @@ def _compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) 
     intervals = None
     if is_drawn:
         intervals = _intervals(votes, options, layout, scores, compute=compute, estimates=estimates)
-    if intervals is not None and options.method == "smoothed":
+    if intervals is not None and options.bootstrap.method == "smoothed":
         intervals = with_error_intervals(intervals, votes, scores, None if members is None else tags)
 
     return Statistics(
@@ -200,18 +182,17 @@ def _intervals(
 ) -> dict[Key, BootstrapResult]:
     """The interval of every statistic, from its replicates."""
     bootstrap = options.bootstrap
-    method = options.method or "smoothed"
     replicates = replicate_statistics(
-        layout, scores, compute, n=bootstrap.replicates, seed=bootstrap.seed, method=method
+        layout, scores, compute, n=bootstrap.replicates, seed=bootstrap.seed, method=bootstrap.method
     )
 
-    needs_jackknife = method == "bca" and votes.n_units > 1
+    needs_jackknife = bootstrap.method == "bca" and votes.n_units > 1
     jackknife = jackknife_statistics(layout, scores, compute) if needs_jackknife else None
     return bootstrap_results(
         estimates,
         replicates,
         jackknife,
-        method=method,
+        method=bootstrap.method,
         units=votes.n_units,
         confidence=bootstrap.confidence,
         expanded=scores.expanded_keys(),
@@ -225,7 +206,7 @@ def _compute_extras(votes: LabelledVotes, options: Options, *, epsilon: float, p
 
     confidence = options.bootstrap.confidence
     return Extras(
-        human=human_agreement(votes, options.drawing, epsilon=epsilon),
+        human=human_agreement(votes, options.bootstrap, epsilon=epsilon),
         consistency=judge_consistency(votes),
         position_bias=None if pair is None else position_bias(votes, pair, confidence=confidence),
         calibration=judge_calibration(votes, confidence=confidence),

@@ -41,7 +41,7 @@ _HEAD = ("role", "model", "works", "latency", "tokens", "price")
     examples=["deemster check suite.yml", "deemster check . --offline", "deemster check golden.csv answers.yml"],
     see_also=["run", "audit", "plan"],
 )
-@click.argument("files", nargs=-1, required=True, type=click.Path(), metavar="FILE_OR_DIRECTORY...")
+@click.argument("files", nargs=-1, type=click.Path(), metavar="[FILE_OR_DIRECTORY]...")
 @click.option(
     "--as",
     "kind",
@@ -55,7 +55,7 @@ def command(*, files: tuple[str, ...], kind: str | None, limits: ModelCalls) -> 
 
     A file may be a dataset, a suite, outputs, a report, a rubric, votes or another file of deemster. Of a directory,
     and of the directories in it, every suite is checked, and every file whose `schema_version` is one of deemster's.
-    All issues are listed.
+    Without an argument it is this directory. All issues are listed.
 
     A suite is checked with everything it names: on how many samples each metric applies, whether the gate can be
     decided by them, how many requests a run sends to models, and about what they cost. Its target is not called. Each
@@ -66,7 +66,7 @@ def command(*, files: tuple[str, ...], kind: str | None, limits: ModelCalls) -> 
     """
     from deemster.evaluation.check_file import find_files
 
-    found = find_files(files, kind)
+    found = find_files(files or (".",), kind)
     failing, code = 0, ExitCode.PASSED
     for file in found.files:
         try:

@@ -20,9 +20,7 @@ from deemster.datasets.dataset_format import (
     split_legacy_keys,
 )
 from deemster.datasets.fingerprint import row_digest
-from deemster.datasets.sample_selection import (
-    rows_fingerprint,
-)
+from deemster.datasets.sample_selection import rows_fingerprint
 from deemster.errors import DatasetError, Issue
 from deemster.formats.canonical_json import has_exponent, plain_floats
 from deemster.formats.document import Reading, sort_issues
@@ -42,10 +40,7 @@ class ListedRows:
 
     Attributes:
         digests: 32 bytes of row hash for each.
-        file: The file whose rows they are, where another process can read some of them.
     """
-
-    file: ParquetFile | None = None
 
     def __init__(self, samples: Sequence[Sample], digests: bytearray) -> None:
         self._samples = samples
@@ -62,14 +57,26 @@ class ListedRows:
         return (self._samples[position] for position in positions)
 
     def excerpt(self, positions: list[int]) -> ListedRows:
-        """Samples by position that another process can read: as their places in a Parquet file, or as they are."""
-        if self.file is not None and self.file.can_read_rows(positions):
-            return _RowsToRead(self.file, positions)
+        """Samples by position that another process can read."""
         return ListedRows(list(self.pick(positions)), bytearray())
 
     def fingerprint(self) -> str:
         """The hash over `[id, row_hash, metadata]` of every sample, by id."""
         return rows_fingerprint(self)
+
+
+class _ParquetRows(ListedRows):
+    """Samples of a Parquet file, some of which another process can read there."""
+
+    def __init__(self, rows: ListedRows, file: ParquetFile) -> None:
+        super().__init__(rows._samples, rows.digests)  # noqa: SLF001 - of its own kind
+        self._file = file
+
+    def excerpt(self, positions: list[int]) -> ListedRows:
+        """Samples by position: as their rows in the file, or as they are where it cannot be read in part."""
+        if self._file.can_read_rows(positions):
+            return _RowsToRead(self._file, positions)
+        return super().excerpt(positions)
 
 
 class _RowsToRead(ListedRows):
@@ -172,9 +179,8 @@ def read_table(
     name = FilePath(path).stem
     if kind == "parquet":
         file = ParquetFile(path, reading)
-        header, rows = _read_parquet(name, file.read(), reading)
-        rows.file = file
-        return header, rows
+        facts, rows = _read_parquet(name, file.read(), reading)
+        return facts, _ParquetRows(rows, file)
 
     table = table_rows(reading.content(path), kind, reading, given=columns)
     if table.issues and not table.rows:
