@@ -13,7 +13,7 @@ from deemster import __version__
 from deemster.engine.backend import RemainingWork
 from deemster.engine.execution_handover import NO_PENDING_STORAGE, PendingStorage
 from deemster.engine.kept_prompts import PROMPTS_FACT, WhichPrompts
-from deemster.engine.score_batch import needs_settling, settle_marks
+from deemster.engine.settle_marks import needs_settling, settle_marks
 from deemster.evaluation.evaluation_identity import (
     evaluation_id,
     evaluation_identity,

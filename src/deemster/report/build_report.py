@@ -12,7 +12,7 @@ import numpy as np
 from deemster.datasets.duplicate_rows import equal_rows
 from deemster.datasets.where_condition import applies
 from deemster.engine.run_plan import Plan
-from deemster.engine.score_batch import needs_settling
+from deemster.engine.settle_marks import needs_settling
 from deemster.errors import ReportError, plural
 from deemster.formats.streamed_list import Stream
 from deemster.gate import Allowance, GateDecision, decide_gate
