@@ -30,7 +30,6 @@ import deemster as dm
 from deemster.engine.play_scripts import play_script
 from deemster.judges.llm_as_judge import LlmAsJudge
 from deemster.models import CallContext
-from deemster.models._endpoint_capabilities import EndpointCapabilities
 from deemster.models.answer_cache import Cache
 from deemster.models.gateway import Gateway
 from deemster.models.model_roles import Role
@@ -172,7 +171,8 @@ def main():
     count_of_peer = int(sys.argv[2]) if len(sys.argv) > 2 else 1_000
     given = cases(count + WARMING)
     questions = asks(given)
-    bodies = [json.dumps(EndpointCapabilities().fields(ask, model=MODEL, extra={})).encode() for ask in questions]
+    client = OpenAIChat("http://127.0.0.1", MODEL)
+    bodies = [json.dumps(client.request(ask)).encode() for ask in questions]
     command = [sys.executable, "-m", "deemster.testing.model_server", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:

@@ -104,7 +104,7 @@ def test_role_named_embedding_is_embedding_by_default():
         ({**JUDGE, "base_url": 7}, "judge/base_url", "must be text, not a number"),
         ({**JUDGE, "model": " "}, "judge/model", "is blank"),
         ({"base_url": "http://x"}, "judge", "needs `model`"),
-        ({"model": "x"}, "judge", "exactly one of `base_url`, `client`, `embedded`, `replay`."),
+        ({"model": "x"}, "judge", "exactly one of `provider`, `base_url`, `client`, `embedded`, `replay`."),
         ({**JUDGE, "client": "fakes:Chat"}, "judge", "not `base_url` and `client`"),
         ({**JUDGE, "concurrency": "64-5"}, "judge/concurrency", "range such as `5-64`"),
         ({**JUDGE, "concurrency": 0}, "judge/concurrency", "range such as `5-64`"),

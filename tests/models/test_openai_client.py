@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
 from deemster.models._chat_role import _is_clean
-from deemster.models._endpoint_capabilities import EndpointCapabilities
+from deemster.models.anthropic_client import AnthropicChat
 from deemster.models.http_endpoint import HttpResponse, error_message, redact_url
 from deemster.models.model_client import ModelFailure
 from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding
@@ -125,7 +125,8 @@ def test_refused_response_format_falls_back_and_is_not_retried(server, refused):
 
 
 @pytest.mark.parametrize(
-    ("name", "instead"), [("logprobs", None), ("seed", None), ("max_tokens", "max_completion_tokens")]
+    ("name", "instead"),
+    [("logprobs", None), ("seed", None), ("temperature", None), ("max_tokens", "max_completion_tokens")],
 )
 def test_parameter_refused_by_name_is_not_sent_again(server, name, instead):
     server.refuses = frozenset({name})
@@ -137,16 +138,10 @@ def test_parameter_refused_by_name_is_not_sent_again(server, name, instead):
     assert instead is None or server.requests[1].document[instead] == 1024
 
 
-def test_refused_temperature_is_refusal_until_user_removes_it(server):
-    server.refuses = frozenset({"temperature"})
-    assert answered(server).kind == "refused"
-    assert isinstance(answered(server, extra={"temperature": None}), Answer)
-    assert len(server.requests) == 2
-
-
 def test_user_parameters_are_never_dropped(server):
-    server.refuses = frozenset({"seed", "logprobs"})
+    server.refuses = frozenset({"seed", "logprobs", "temperature"})
     assert answered(server, extra={"seed": 1}).kind == "refused"
+    assert answered(server, extra={"temperature": 0.3}).kind == "refused"
     assert answered(server, extra={"logprobs": True}).kind == "refused"
 
 
@@ -158,13 +153,11 @@ def test_refusal_that_names_no_parameter_is_one_request(server, status):
 
 @given(st.binary(max_size=200), st.sampled_from([400, 422, 500]))
 def test_adaptation_to_endpoint_is_bounded(body, status):
-    capabilities = EndpointCapabilities()
+    client = OpenAIChat("http://127.0.0.1:9/v1", "m")
     ask = msgspec.structs.replace(ASK, logprobs=2)
-    for _ in range(6):
-        sent = capabilities.fields(ask, model="m", extra={})
-        if not capabilities.learn(
-            status, b"seed' logprobs response_format max_completion_tokens" + body, sent=sent, extra={}
-        ):
+    refusal = b"unknown seed temperature logprobs response_format max_completion_tokens" + body
+    for _ in range(7):
+        if not client.capabilities.learn(status, refusal, sent=client.request(ask), extra={}):
             break
     else:
         pytest.fail("It still adapts.")
@@ -350,11 +343,12 @@ JSON = st.recursive(
 )
 
 
-@given(JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=60))
-def test_any_body_is_answer_or_model_failure(body):
-    client = OpenAIChat("http://127.0.0.1:9/v1", "m")
+@pytest.mark.parametrize("kind", [OpenAIChat, AnthropicChat])
+@given(body=JSON.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=60))
+def test_any_body_is_answer_or_model_failure(kind, body):
+    client = kind("http://127.0.0.1:9/v1", "m")
     try:
-        result = client._answer(body)
+        result = client._answer(body, may_grow=False)
     except ModelFailure as failure:
         result = failure
     assert isinstance(result, Answer) or (result.kind in ("transport", "shape") and result.__context__ is None)
@@ -531,10 +525,59 @@ def test_secret_in_extra_parameters_is_sent_but_never_shown(server, kind):
 
 def test_empty_truncated_reply_names_max_tokens(server):
     cut = {"index": 0, "message": {"content": None, "reasoning": "Hm, hm"}, "finish_reason": "length"}
-    server.play([f"merge={json.dumps({'choices': [cut]})}", "null-content"])
-    first, other = asked(OpenAIChat(server.url, "m"), ASK, ASK)
-    assert first.message.endswith("no content (finish_reason: length). It was cut off: raise `max_tokens`.")
+    fault = f"merge={json.dumps({'choices': [cut]})}"
+    server.play([fault, fault, "null-content"])
+    client = OpenAIChat(server.url, "m")
+    first, second, other = asked(client, ASK, ASK, ASK)
+    assert first.message.endswith("It was cut off: its reasoning left too few tokens for the answer.")
+    assert second.message.endswith("no content (finish_reason: length). It was cut off: raise `max_tokens`.")
     assert other.message.endswith("no content (finish_reason: stop).")
+    assert [request.document["max_tokens"] for request in server.requests] == [1024, 17_408, 17_408]
+    assert client.most_tokens(ASK) == 17_408
+
+
+def test_limit_of_free_text_or_of_the_user_does_not_grow(server):
+    cut = {"index": 0, "message": {"content": "", "reasoning": "Hm"}, "finish_reason": "length"}
+    free = msgspec.structs.replace(ASK, schema=None, max_tokens=9)
+    for ask, extra in ((free, {}), (ASK, {"max_tokens": 99})):
+        server.play([f"merge={json.dumps({'choices': [cut]})}"] * 2)
+        first, second = asked(OpenAIChat(server.url, "m", extra=extra), ask, ask)
+        assert (first.text, second.text, second.finish) == ("", "", "length")
+    assert [request.document["max_tokens"] for request in server.requests] == [9, 9, 99, 99]
+
+
+@pytest.mark.parametrize("tag", ["think", "reasoning"])
+def test_reasoning_in_front_of_the_answer_is_told_apart(server, tag):
+    answer = answered(server, fault="message=" + json.dumps({"content": f"<{tag}>\nHm.\n</{tag}>\n\nYes."}))
+    assert (answer.text, answer.thinking) == ("Yes.", "\nHm.\n")
+    assert answered(server, fault='message={"content": "<b>Yes</b>"}').text == "<b>Yes</b>"
+
+
+def test_what_a_model_takes_not_is_said_once(server):
+    server.refuses = frozenset({"temperature", "seed"})
+    client = OpenAIChat(server.url, "m")
+    assert client.notes == []
+    asked(client, ASK, ASK)
+    assert client.notes == ["`m` takes no temperature and no seed: it was asked at its default."]
+
+
+ECHOES = {
+    "place": (422, {"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted", "input": 1}]}, True),
+    "nested": (422, {"message": {"detail": [{"loc": ["body", "seed"], "msg": "Not permitted"}]}}, True),
+    "list": (400, [{"error": {"code": 400, "message": 'Unknown name "seed": Cannot find field.'}}], True),
+    "quoted": (422, {"detail": [{"loc": ["body"], "msg": "Not allowed", "input": {"seed": 1}}]}, False),
+    "word": (400, {"error": {"message": "The temperature of the server is high."}}, False),
+    "other": (500, {"error": {"message": "Unknown parameter: seed"}}, False),
+}
+
+
+@pytest.mark.parametrize("name", ECHOES)
+def test_refusal_is_learned_from_what_it_says_and_not_from_what_it_quotes(name):
+    status, body, learns = ECHOES[name]
+    client = OpenAIChat("http://127.0.0.1:9/v1", "m")
+    sent = client.request(ASK)
+    assert client.capabilities.learn(status, json.dumps(body).encode(), sent=sent, extra={}) is learns
+    assert ("seed" in client.request(ASK)) is not learns
 
 
 def test_long_model_name_is_shortened(server):

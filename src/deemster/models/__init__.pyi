@@ -1,4 +1,5 @@
 from deemster.models.answer_cache import Cache as Cache
+from deemster.models.anthropic_client import AnthropicChat as AnthropicChat
 from deemster.models.budget import Budget as Budget
 from deemster.models.call_context import CallContext as CallContext
 from deemster.models.fake_models import FakeChat as FakeChat

@@ -15,7 +15,7 @@ from deemster.models.answer_cache import ask_key
 from deemster.models.call_context import RoleAccess
 from deemster.models.call_log import LoggedCall
 from deemster.models.call_usage import check_usage
-from deemster.models.model_call import DRY_RUN, NO_SIZE, CallAnswer, ClientResult, ModelCaller, RequestSize
+from deemster.models.model_call import DRY_RUN, CallAnswer, ClientResult, ModelCaller, RequestSize
 from deemster.models.model_client import ModelFailure
 from deemster.models.secret_redaction import redact_answer
 from deemster.models.shared_calls import SharedCalls
@@ -68,8 +68,6 @@ class ChatRole:
         self._cache = self._context.run_cache if kept is None else kept
         self._is_filed = kept is not None
         self._secrets = caller.role.hidden if _is_clean(caller.role.client) else caller.role.secrets
-        self._most_tokens: Callable[[Ask], int | None] = getattr(caller.role.client, "most_tokens", _asked_for)
-        self._needs_size = caller.needs_size
         self._under_way: dict[bytes, list[asyncio.Future[Answer | NoAnswer | None]]] = {}
 
     async def reply(self, ask: Ask) -> Answer | NoAnswer:
@@ -107,8 +105,7 @@ class ChatRole:
 
     async def _ask(self, ask: Ask, key: bytes) -> Answer | NoAnswer:
         """Ask the model."""
-        size = self._size_of(ask) if self._needs_size else NO_SIZE
-        done = await self.caller.call(ask, key=key, size=size, keep=partial(self._keep, ask, key))
+        done = await self.caller.call(ask, key=key, keep=partial(self._keep, ask, key))
         return done.value if isinstance(done, CallAnswer) else done.no_answer
 
     async def _ask_or_share(self, ask: Ask, key: bytes, shared: SharedCalls) -> Answer | NoAnswer:
@@ -147,7 +144,7 @@ class ChatRole:
         if self._context.dry_run:
             if key not in self._planned_keys:
                 self._planned_keys.add(key)
-                self.caller.plan(self._size_of(ask))
+                self.caller.plan(ask)
             return DRY_RUN
         if self._access.may_call:
             return None
@@ -174,9 +171,6 @@ class ChatRole:
                 await committed
         return CallAnswer(answer, usage, done.counted, done.call_id)
 
-    def _size_of(self, ask: Ask) -> RequestSize:
-        return request_size(ask, self._most_tokens(ask))
-
     def _record(self, ask: Ask, answer: Answer) -> Answer:
         return self._access.record(lambda recording: recording.keep(ask, answer)) or answer
 
@@ -192,8 +186,14 @@ class ChatRole:
         return reply if reply.usage is None else msgspec.structs.replace(reply, usage=None, call_id=0)
 
 
-def _asked_for(ask: Ask) -> int | None:
-    return ask.max_tokens
+def measure_asks(client: Any) -> Callable[[Ask], RequestSize]:
+    """What measures the questions to a client, which may know better than the question how long its answers get."""
+    most_tokens: Callable[[Ask], int | None] | None = getattr(client, "most_tokens", None)
+
+    def measure(ask: Ask) -> RequestSize:
+        return request_size(ask, ask.max_tokens if most_tokens is None else most_tokens(ask))
+
+    return measure
 
 
 def request_size(ask: Ask, longest: int | None) -> RequestSize:

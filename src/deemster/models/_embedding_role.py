@@ -247,13 +247,12 @@ class EmbeddingRole:
 
         One bad text must not cost the others their vectors: they belong to other samples.
         """
-        size = _size_of(texts) if self.caller.needs_size or self._context.dry_run else RequestSize()
         if self._context.dry_run:
-            self.caller.plan(size)
+            self.caller.plan(texts)
             batch.no_answers.update(dict.fromkeys(texts, DRY_RUN))
             return
         key = hashlib.sha256("\x00".join(texts).encode()).digest()
-        done = await self.caller.call(texts, key=key, size=size, keep=partial(self._keep, batch, texts))
+        done = await self.caller.call(texts, key=key, keep=partial(self._keep, batch, texts))
         if isinstance(done, CallAnswer):
             spent.append(done.usage)
             return
@@ -320,6 +319,7 @@ def _one_text_may_be_at_fault(done: CallFailure, batch: _Batch) -> bool:
     return failure.status in REQUEST_FAULTS or (failure.kind == "shape" and len(batch.owners) > 1)
 
 
-def _size_of(texts: Sequence[str]) -> RequestSize:
+def texts_size(texts: Sequence[str]) -> RequestSize:
+    """How many tokens texts may take: 4 bytes a token by estimate, 1 byte a token at most."""
     sizes = [len(text.encode()) for text in texts]
     return RequestSize(sum(-(-size // 4) for size in sizes), 0, sum(sizes) + 2 * len(sizes))

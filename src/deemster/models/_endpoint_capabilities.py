@@ -1,4 +1,4 @@
-"""Which optional parameters an endpoint understands: JSON schema, log-probabilities, seed, token limit."""
+"""What an endpoint and its model do not take, learned from their refusals: JSON schema, temperature, seed."""
 
 from __future__ import annotations
 
@@ -6,14 +6,24 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from deemster.models.http_endpoint import error_message
-from deemster.records import Ask
+import msgspec
 
-FORMATS = ("json_schema", "json_object", "plain")
-_FORMAT = re.compile(r"response.?format|json.?schema|json.?object|structured.?output|guided|grammar", re.IGNORECASE)
-_LOGPROBS = re.compile(r"log.?probs?|logprobs", re.IGNORECASE)
-_SEED = re.compile(r"['\"`(]seed\b|\bseed['\"`)]|\bparameter:? seed\b", re.IGNORECASE)
-_PARAMETER_ERRORS = frozenset({400, 422})
+from deemster.models.http_endpoint import error_message
+
+FORMS = ("json_schema", "json_object", "plain")
+# What a model that reasons gets on top of the longest answer: it thinks within the same limit.
+REASONING_ROOM = 16_384
+# Some answer 403 to those who may not have log-probabilities.
+_PARAMETER_ERRORS = frozenset({400, 403, 422})
+_LONGER_NAME = "max_completion_tokens"
+_FORMAT = re.compile(
+    r"response.?format|json.?schema|json.?object|structured.?output|guided|grammar|output.?config", re.IGNORECASE
+)
+_LOGPROBS = re.compile(r"log.?probs?", re.IGNORECASE)
+_REFUSES = re.compile(
+    r"support|deprecat|unknown|unrecogni|unexpected|extra|permitted|allowed|invalid|only|parameter|removed",
+    re.IGNORECASE,
+)
 
 
 class EndpointCapabilities:
@@ -21,40 +31,29 @@ class EndpointCapabilities:
 
     A refusal counts against a parameter only where it names that parameter. Any other refusal stays a refusal.
 
+    Args:
+        names: What the endpoint calls parameters that others call otherwise.
+
     Attributes:
-        form: Which of `FORMATS` is used where an answer has a schema.
-        offers_logprobs: Whether log-probabilities are asked for.
-        offers_seed: Whether a seed is sent.
-        longest: The name of the parameter that limits the length of an answer.
+        form: Which of `FORMS` is used where an answer has a schema.
+        names: What the endpoint calls parameters.
+        refused: What it takes no longer.
+        reasoning_room: How many tokens an answer may have beyond what was asked for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, names: Mapping[str, str] | None = None) -> None:
         self.form = 0
-        self.offers_logprobs = True
-        self.offers_seed = True
-        self.longest = "max_tokens"
+        self.names = dict(names or {})
+        self.refused: set[str] = set()
+        self.reasoning_room = 0
 
-    def fields(self, ask: Ask, *, model: str, extra: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of a request. An extra parameter that is None removes its field."""
-        body: dict[str, Any] = {
-            "model": model,
-            "messages": [{"role": role, "content": content} for role, content in ask.messages],
-            "temperature": ask.temperature,
-        }
-        if ask.seed is not None and self.offers_seed:
-            # Several answers to one question must be able to differ.
-            body["seed"] = ask.seed + ask.sample
-        if ask.max_tokens is not None:
-            body[self.longest] = ask.max_tokens
-        if ask.schema is not None:
-            if FORMATS[self.form] == "json_schema":
-                schema = {"name": "answer", "strict": True, "schema": ask.schema}
-                body["response_format"] = {"type": "json_schema", "json_schema": schema}
-            elif FORMATS[self.form] == "json_object":
-                body["response_format"] = {"type": "json_object"}
-        if ask.logprobs and self.offers_logprobs:
-            body["logprobs"] = True
-            body["top_logprobs"] = ask.logprobs
+    def adapt(self, body: dict[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+        """The body of a request as this endpoint takes it. An extra parameter that is None removes its field."""
+        for name in self.refused:
+            body.pop(name, None)
+        for name, own_name in self.names.items():
+            if name in body:
+                body[own_name] = body.pop(name)
         for name, value in extra.items():
             if value is None:
                 body.pop(name, None)
@@ -76,17 +75,56 @@ class EndpointCapabilities:
         """
         if status not in _PARAMETER_ERRORS:
             return False
-        message = error_message(body)
-        if "max_tokens" in sent and "max_tokens" not in extra and "max_completion_tokens" in message:
-            self.longest = "max_completion_tokens"
+        complaint = _complaint(body)
+        ours = sent.keys() - extra.keys()
+
+        if "max_tokens" in ours and _LONGER_NAME in complaint:
+            self.names["max_tokens"] = _LONGER_NAME
             return True
-        if "logprobs" in sent and "logprobs" not in extra and _LOGPROBS.search(message):
-            self.offers_logprobs = False
+        if "logprobs" in ours and _LOGPROBS.search(complaint):
+            self.refused |= {"logprobs", "top_logprobs"}
             return True
-        if "response_format" in sent and "response_format" not in extra and _FORMAT.search(message):
-            self.form = max(self.form, FORMATS.index(sent["response_format"]["type"]) + 1)
+        if ours & {"response_format", "output_config"} and _FORMAT.search(complaint):
+            used = sent["response_format"]["type"] if "response_format" in sent else "json_object"
+            self.form = max(self.form, FORMS.index(used) + 1)
             return True
-        if "seed" in sent and "seed" not in extra and _SEED.search(message):
-            self.offers_seed = False
-            return True
+        for name in ("seed", "temperature"):
+            own_name = self.names.get(name, name)
+            if own_name in ours and _names(complaint, own_name):
+                self.refused.add(name)
+                return True
         return False
+
+    def learn_from_cut(self) -> None:
+        """Learn from an answer that was cut off before it began: the model reasons first."""
+        self.reasoning_room = REASONING_ROOM
+
+    def note(self, model: str) -> str | None:
+        """What a person should know of it, because the answers depend on it."""
+        missing = [name for name in ("temperature", "seed") if name in self.refused]
+        return f"`{model}` takes no {' and no '.join(missing)}: it was asked at its default." if missing else None
+
+
+def _complaint(body: bytes) -> str:
+    """What a refusal says, without the part of the request that some quote."""
+    try:
+        decoded = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        return error_message(body)
+    faults = _listed_faults(decoded)
+    if not faults:
+        return error_message(body)
+    return "; ".join(f"{fault.get('loc')}: {fault.get('msg')}" for fault in faults)
+
+
+def _listed_faults(decoded: Any) -> list[dict[str, Any]]:
+    """The faults of a refusal that lists them with their places."""
+    while isinstance(decoded, dict):
+        decoded = decoded.get("detail", decoded.get("message"))
+    faults = decoded if isinstance(decoded, list) else []
+    return [fault for fault in faults if isinstance(fault, dict) and "msg" in fault]
+
+
+def _names(complaint: str, parameter: str) -> bool:
+    """Whether a refusal is about a parameter, and does not only happen to hold the word."""
+    return re.search(rf"(?<!\w){parameter}(?!\w)", complaint) is not None and _REFUSES.search(complaint) is not None

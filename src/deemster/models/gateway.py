@@ -10,8 +10,8 @@ from operator import add
 from typing import Any, Self
 
 from deemster.errors import ConfigurationError, Issue
-from deemster.models._chat_role import ChatRole, read_answer
-from deemster.models._embedding_role import EmbeddingRole, read_vectors
+from deemster.models._chat_role import ChatRole, measure_asks, read_answer
+from deemster.models._embedding_role import EmbeddingRole, read_vectors, texts_size
 from deemster.models._record_replay import Recording
 from deemster.models.answer_cache import identity_prefix
 from deemster.models.budget import Budget
@@ -153,9 +153,11 @@ class Gateway:
 
     @property
     def notes(self) -> list[str]:
-        """What a person should know about the cache and the recordings."""
+        """What a person should know about the cache, the recordings and the models that were asked."""
         notes = [] if self._context.cache is None else list(self._context.cache.notes)
-        return notes + [note for recording in self._recordings.values() for note in recording.notes]
+        notes += [note for recording in self._recordings.values() for note in recording.notes]
+        learned = [note for role in self._roles.values() for note in getattr(role.client, "notes", ())]
+        return [*notes, *dict.fromkeys(learned)]
 
     def limiter_states(self) -> Mapping[str, LimiterState]:
         """What the rate limiter of each role that was asked allows at the moment. Safe in any thread."""
@@ -206,11 +208,15 @@ class Gateway:
         method = getattr(role.client, "embed_many" if embeds else "complete", None) or _no_method
         limiter = None if context.shared is None else context.shared.limiter(name)
         if embeds:
-            reads = ModelCaller(role, method, read_vectors, circuit=circuit, context=context, limiter=limiter)
-            return EmbeddingRole(reads, access)
-        return ChatRole(
-            ModelCaller(role, method, read_answer, circuit=circuit, context=context, limiter=limiter), access
+            embedding = ModelCaller(
+                role, method, read_vectors, measure=texts_size, circuit=circuit, context=context, limiter=limiter
+            )
+            return EmbeddingRole(embedding, access)
+        measure = measure_asks(role.client)
+        chat = ModelCaller(
+            role, method, read_answer, measure=measure, circuit=circuit, context=context, limiter=limiter
         )
+        return ChatRole(chat, access)
 
     def _secrets(self) -> Secrets:
         """The secrets of every role: an answer of one may quote another's."""

@@ -79,6 +79,7 @@ class Endpoint:
         base_url: Where the API lives, such as `https://api.openai.com/v1`; a query is kept.
         path: The path below it, such as `chat/completions`; None where the address is complete.
         key: The API key, or None.
+        key_header: The header that carries the key; `Authorization` unless given, `api-key` at Azure.
         timeout_s: The longest attempt, body included; None where the caller sets a time limit, as the gateway does.
         method: The HTTP method.
         headers: Further headers. They replace those of JSON and the key.
@@ -100,6 +101,7 @@ class Endpoint:
         path: str | None = None,
         *,
         key: str | None,
+        key_header: str | None = None,
         timeout_s: float | None = None,
         method: str = "POST",
         headers: Mapping[str, str] | None = None,
@@ -126,8 +128,8 @@ class Endpoint:
         self.query = _digest(self._url) if any(map(_hides, self._url.query)) else None
         known = {"Content-Type": "application/json", "Accept": "application/json"}
         if key:
-            azure = self.host.endswith(_AZURE)
-            known |= {"api-key": key} if azure else {"Authorization": f"Bearer {key}"}
+            own_header = key_header or ("api-key" if self.host.endswith(_AZURE) else None)
+            known |= {own_header: key} if own_header else {"Authorization": f"Bearer {key}"}
         elif address.user is not None:
             known["Authorization"] = f"Basic {basic_credentials(address.user, address.password)[-1]}"
         # Of names that differ by case alone, the last one counts.
@@ -369,7 +371,8 @@ def _address(base_url: str, path: str | None) -> yarl.URL:
         raise ConfigurationError(f"{called} is an address such as `{example}`, not `{redact_address(base_url)}`.")
     if path is None:
         return base
-    root = base.path.rstrip("/")
+    # An address from a variable may end with a slash, and what follows it begins with one.
+    root = re.sub("/{2,}", "/", base.path).rstrip("/")
     return base.with_path(root if root.endswith(f"/{path}") else f"{root}/{path}", keep_query=True)
 
 

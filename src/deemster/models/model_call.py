@@ -84,6 +84,7 @@ class ModelCaller(Generic[_V]):
         role: The model and its settings.
         method: The client's method.
         read: Checks what the method returned for a request, or raises a failure of the kind `shape`.
+        measure: How many tokens a request may take; none where it takes no model's tokens.
         circuit: The circuit breaker of its endpoint.
         context: What the calls of the gateway share.
         limiter: A rate limiter that it shares with other processes; one of its own unless given.
@@ -92,6 +93,7 @@ class ModelCaller(Generic[_V]):
         usage: What its calls have used.
         planned: What a dry run would have sent.
         limiter: Its rate limiter.
+        measure: How many tokens a request may take.
         needs_size: Whether limits, a budget or the log of the run count the tokens of requests.
         logs_calls: Whether its calls are kept in the log of the run.
     """
@@ -102,6 +104,7 @@ class ModelCaller(Generic[_V]):
         method: Callable[[Any], Any],
         read: Callable[[Any, Any], ClientResult[_V]],
         *,
+        measure: Callable[[Any], RequestSize] = lambda _: NO_SIZE,
         circuit: CircuitBreaker,
         context: CallContext,
         limiter: CallLimiter | None = None,
@@ -115,6 +118,7 @@ class ModelCaller(Generic[_V]):
         )
 
         self._read = read
+        self.measure = measure
         self._circuit = circuit
         self._context = context
 
@@ -131,25 +135,26 @@ class ModelCaller(Generic[_V]):
         self._threads: WorkerThreads | None = None
         self._send = method if inspect.iscoroutinefunction(method) else self._in_thread(method, high)
 
-    async def call(
-        self, payload: Any, *, key: bytes, keep: Keep[_V] | None = None, size: RequestSize = NO_SIZE
-    ) -> CallAnswer[_V] | CallFailure:
+    async def call(self, payload: Any, *, key: bytes, keep: Keep[_V] | None = None) -> CallAnswer[_V] | CallFailure:
         """Make one call, with as many attempts as the role's settings allow.
 
         Args:
             payload: What the client's method is given.
             key: The hash of the request.
             keep: Keeps the answer; until it returns, the request counts as under way.
-            size: How many tokens it may take.
         """
         context = self._context
-        call = _Call(Attempts(self._policy, seed=context.seed, key=key), size, context.new_call_id())
+        call = _Call(Attempts(self._policy, seed=context.seed, key=key), context.new_call_id())
         if (lost := context.lost_calls.pop(key, None)) is not None:
             call.continue_from(lost)
-        bound = self._usage_bound(size) if self.needs_size else NOTHING
+        bound = NOTHING
 
         try:
             while True:
+                if self.needs_size:
+                    # Measured for each attempt: a client may have learned that its model needs more tokens.
+                    call.size = self.measure(payload)
+                    bound = self._usage_bound(call.size)
                 step = await self._attempt_within_budget(payload, call, bound, keep)
                 if not isinstance(step, Retry):
                     return step
@@ -162,8 +167,9 @@ class ModelCaller(Generic[_V]):
                 usage = None if self._embeds else sum_usage(call.failed_usage)
                 context.keep_call(LoggedCall(id=call.id, key=key, counted=call.counted, usage=usage))
 
-    def plan(self, size: RequestSize) -> None:
+    def plan(self, payload: Any) -> None:
         """Count a call that a dry run does not make."""
+        size = self.measure(payload)
         self.planned.add(size.prompt, size.completion, self._prices.find(self.role.model))
 
     def close(self) -> None:
@@ -366,9 +372,9 @@ class _Call:
         "used",
     )
 
-    def __init__(self, attempts: Attempts, size: RequestSize, call_id: int) -> None:
+    def __init__(self, attempts: Attempts, call_id: int) -> None:
         self.attempts = attempts
-        self.size = size
+        self.size = NO_SIZE
         self.id = call_id
         self.started: float | None = None
         self.failure: ModelFailure | None = None

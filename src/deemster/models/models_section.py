@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -19,6 +19,7 @@ from deemster.formats.json_values import name_kind
 from deemster.formats.schema_validation import NonBlank
 from deemster.models.model_roles import Role, RoleKind, as_role, concurrency_bounds, role_kind
 from deemster.models.price import Price
+from deemster.models.providers import PROVIDERS, find_provider, with_preset
 from deemster.models.secret_redaction import Secrets, looks_like_key, named_secrets
 from deemster.records.model_requests import EMBEDDING
 
@@ -33,6 +34,7 @@ _PLAIN = ("rpm", "tpm", "batch", "retries", "timeout_s", "total_timeout_s", "max
 _Text: TypeAlias = NonBlank | UnsetType
 _Count: TypeAlias = Annotated[int, Meta(ge=1)] | UnsetType
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, title="a number of seconds above 0")] | UnsetType
+_Provider: TypeAlias = Literal[tuple(PROVIDERS)]  # type: ignore[valid-type]
 _Price: TypeAlias = Annotated[float, Meta(ge=0, title="USD for a million tokens")]
 
 
@@ -46,6 +48,7 @@ class PriceEntry(msgspec.Struct, forbid_unknown_fields=True):
 class ModelEntry(msgspec.Struct, forbid_unknown_fields=True):
     """A model."""
 
+    provider: _Provider | UnsetType = UNSET
     base_url: _Text = UNSET
     model: _Text = UNSET
     api_key_env: _Text = UNSET
@@ -135,6 +138,7 @@ class _Reader:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self.issue((name,), f"A role is a word such as `judge` or `judge:strict`, not {name!r:.80}.")
             return None
+        entry = with_preset(entry)
         section = read_section(entry, ModelEntry, path=("models", name), environ=self._environ, place=self._place)
         self.issues += [*(section.unset if self._calls else ()), *section.issues]
         given = section.value
@@ -195,13 +199,13 @@ class _Reader:
         sources = [key for key in SOURCES if key in given and given[key] is not False]
         if len(sources) != 1:
             found = f", not {' and '.join(f'`{key}`' for key in sources)}" if sources else ""
-            listed = ", ".join(f"`{key}`" for key in SOURCES)
+            listed = ", ".join(f"`{key}`" for key in ("provider", *SOURCES))
             self.issue((name,), f"`models.{name}` has exactly one of {listed}{found}.")
         elif sources == ["base_url"] and "model" not in given:
             self.issue((name,), f"`models.{name}` needs `model`, the name of the model at its `base_url`.")
         if "replay" in given and "record" in given:
             self.issue((name, "record"), f"`models.{name}` has `replay` or `record`, not both.")
-        for key in ("api_key_env",) if sources and "base_url" not in sources else ():
+        for key in ("provider", "api_key_env") if sources and "base_url" not in sources else ():
             if key in given:
                 self.issue((name, key), f"`models.{name}.{key}` is for models with a `base_url`.")
 
@@ -216,12 +220,20 @@ class _Reader:
         if "client" in given:
             return self._made(name, self._load(given["client"]), extra, settings["hidden"])
         key = self._key(name, given)
+        from deemster.models.anthropic_client import AnthropicChat  # noqa: PLC0415 - loads the HTTP client
         from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding  # noqa: PLC0415 - loads the HTTP client
 
         # A variable that need not be set leaves no address; the client that is made here is never called.
         address = given["base_url"] if self._calls or "://" in given["base_url"] else "http://unset.invalid"
-        made = OpenAIChat if kind == "chat" else OpenAIEmbedding
-        return made(address, given["model"], api_key=key, extra=extra)
+        provider = find_provider(given)
+        if kind == "embedding":
+            if provider is not None and provider.is_anthropic:
+                raise ConfigurationError(f"`{given['provider']}` has no embedding models.")
+            return OpenAIEmbedding(address, given["model"], api_key=key, extra=extra)
+        if provider is None:
+            return OpenAIChat(address, given["model"], api_key=key, extra=extra)
+        chat = AnthropicChat if provider.is_anthropic else OpenAIChat
+        return chat(address, given["model"], api_key=key, extra=extra, names=provider.names)
 
     def _require_file(self, name: str, key: str, written: str) -> None:
         path = self._folder / written

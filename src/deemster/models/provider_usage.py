@@ -27,6 +27,8 @@ class ReportedUsage(msgspec.Struct):
     output_tokens: int | None = None
     input_tokens_details: _Details | None = None
     output_tokens_details: _Details | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
     cost: Decimal | None = None
 
 
@@ -48,10 +50,16 @@ def parse_usage(reported: ReportedUsage, model: str | None) -> Usage:
     """
     sent = reported.prompt_tokens_details or reported.input_tokens_details or _NO_DETAILS
     received = reported.completion_tokens_details or reported.output_tokens_details or _NO_DETAILS
+    input_tokens = reported.input_tokens
+    if input_tokens is not None:
+        # Anthropic counts what its cache holds apart from the rest of the prompt.
+        input_tokens += (reported.cache_read_input_tokens or 0) + (reported.cache_creation_input_tokens or 0)
     return Usage(
-        prompt_tokens=_first(reported.prompt_tokens, reported.input_tokens),
+        prompt_tokens=_first(reported.prompt_tokens, input_tokens),
         completion_tokens=_first(reported.completion_tokens, reported.output_tokens),
-        cached_tokens=_first(sent.cached_tokens, reported.prompt_cache_hit_tokens),
+        cached_tokens=_first(
+            sent.cached_tokens, _first(reported.prompt_cache_hit_tokens, reported.cache_read_input_tokens)
+        ),
         reasoning_tokens=received.reasoning_tokens,
         total_tokens=reported.total_tokens,
         cost_usd=reported.cost,
