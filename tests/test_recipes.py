@@ -40,9 +40,7 @@ def tree(tmp_path: Path) -> Path:
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(
-                source, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "static", ".deemster")
-            )
+            shutil.copytree(source, tmp_path / name, ignore=shutil.ignore_patterns("static", ".deemster"))
         else:
             shutil.copy(source, tmp_path / name)
     return tmp_path
