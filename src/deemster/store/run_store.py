@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, Self
 
 import msgspec
@@ -83,11 +84,10 @@ class Store(StoredRuns):
         self.pool.retry_when_lost(lambda: delete_abandoned_runs(self.pool))
         # A run whose connection was lost at the very end is there, unseen, and the next one removes it.
         lease = self._remember(self.pool.retry_when_lost(lambda: insert_run(self.pool, run, cards)))
-        try:
+        with ExitStack() as on_failure:
+            on_failure.callback(self._delete, lease)
             insert_all_samples(self.pool, lease, run, samples)
-        except BaseException:
-            self._delete(lease)
-            raise
+            on_failure.pop_all()
         return lease
 
     def lease(self, run_id: str) -> Lease:
