@@ -40,7 +40,10 @@ def ours(path, replicates):
     def measured(votes):
         start = time.process_time()
         result = compute_metrics(
-            votes, None, bootstrap=replicates > 0, n_bootstrap=max(replicates, 1), per_judge=True, seed=42
+            votes,
+            None,
+            bootstrap=dm.agreement.BootstrapSettings(replicates=replicates, seed=42),
+            per_judge=True,
         )
         return time.process_time() - start, result
 

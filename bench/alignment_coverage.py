@@ -318,7 +318,7 @@ def population(generate, place):
     rng = np.random.default_rng((place, 1))
     size = POPULATION if "metadata" not in generate(rng, 3)["items"][0] else POPULATION // 8
     value = generate(rng, size)
-    result = aligned(value, n_bootstrap=2, seed=0)
+    result = aligned(value, bootstrap=dm.agreement.BootstrapSettings(replicates=2))
     goals = {name: estimate for name, (estimate, _) in intervals_of(result).items()}
     if result.corrected is not None:
         # Labels are a random part, so the labels alone tell the truth of so large a population.

@@ -14,7 +14,7 @@ import types
 from collections import Counter
 from pathlib import Path
 
-from deemster.agreement import compute_metrics
+from deemster.agreement import BootstrapSettings, compute_metrics
 from deemster.datasets import Votes
 
 # A package of this name among the installed ones would hide the folder.
@@ -42,7 +42,7 @@ def compare(peer, seed, counts):
             differential.check_refusal(votes, call, theirs["error"])
             counts["refusals"] += 1
             continue
-        ours = differential.plain(compute_metrics(votes, None, bootstrap=False, **call))
+        ours = differential.plain(compute_metrics(votes, None, bootstrap=BootstrapSettings(replicates=0), **call))
         counts["results"] += 1
         counts["fields"] += cells(theirs)
         for found in differential.disagreements(theirs, ours, differential.Facts(value, answer["items"], call)):

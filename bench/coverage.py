@@ -157,7 +157,10 @@ def design(runs, items, clusters, prevalence, kappa):
         votes = dm.Votes.parse(value)
         for method in METHODS:
             result = dm.compute_metrics(
-                votes, bootstrap=method, per_judge=True, seed=run, cluster=cluster if clusters < items else None
+                votes,
+                bootstrap=dm.agreement.BootstrapSettings(method=method, seed=run),
+                per_judge=True,
+                cluster=cluster if clusters < items else None,
             )
             for name, (scope, field, goal) in goals.items():
                 ends = interval(result, scope, field)

@@ -74,7 +74,9 @@ def show_answers():
                 chance = np.random.default_rng([n, seed])
                 people = chance.random(n) < 0.7
                 judge = erring(chance, people, missed=missed, let_through=let_through)
-                verdict = dm.compute_metrics(votes(people, judge), n_bootstrap=200).verdict
+                verdict = dm.compute_metrics(
+                    votes(people, judge), bootstrap=dm.agreement.BootstrapSettings(replicates=200)
+                ).verdict
                 said.append(verdict.answer)
                 capped += any(reason.startswith("one-way") for reason in verdict.reasons)
             shares = "  ".join(
@@ -98,7 +100,10 @@ def show_queue():
                 chance.choice(400, 60, replace=False) if order == "random" else np.argsort(np.abs(score - 0.5))[:60]
             )
             sampling = "random" if order == "random" else "chosen"
-            result = dm.compute_metrics(votes(people[picked], judge[picked], sampling=sampling), n_bootstrap=200)
+            result = dm.compute_metrics(
+                votes(people[picked], judge[picked], sampling=sampling),
+                bootstrap=dm.agreement.BootstrapSettings(replicates=200),
+            )
             answers.append(result.verdict.answer)
             shares.append(result.intervals is not None)
         print(f"  {order:10} no answer {answers.count(None) / len(answers):4.0%}  intervals {np.mean(shares):4.0%}")
@@ -117,7 +122,10 @@ def show_repetitions():
             judge = erring(chance, people, missed=0.25, let_through=0.25)
             ids = np.repeat(np.arange(samples), repetitions)
             for name, header in (("as single items", {}), ("align", {"cluster": "sample"})):
-                result = dm.compute_metrics(votes(people[ids], judge[ids], samples=ids, **header), n_bootstrap=200)
+                result = dm.compute_metrics(
+                    votes(people[ids], judge[ids], samples=ids, **header),
+                    bootstrap=dm.agreement.BootstrapSettings(replicates=200),
+                )
                 interval = result.intervals["mean_kappa"].ci
                 covered[name] += interval is not None and interval.lower <= truth <= interval.upper
             outputs = [

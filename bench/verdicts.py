@@ -48,7 +48,9 @@ def one_source(runs):
         for run in range(runs):
             rng = np.random.default_rng((run, n, int(100 * prevalence)))
             truth = (rng.random(n) < prevalence).astype(int)
-            verdict = dm.compute_metrics(votes(truth, noisy(rng, truth, 0.5, prevalence)), seed=run).verdict
+            verdict = dm.compute_metrics(
+                votes(truth, noisy(rng, truth, 0.5, prevalence)), bootstrap=dm.agreement.BootstrapSettings(seed=run)
+            ).verdict
             answers[verdict.answer] += 1
             floors += verdict.floor is not None and verdict.floor >= SUBSTANTIAL
         shares = ", ".join(
@@ -65,7 +67,10 @@ def two_people(runs):
         truth = (rng.random(180) < 0.5).astype(int)
         people = [noisy(rng, truth, 0.75, 0.5) for _ in range(2)]
         coin = (rng.random(180) < 0.5).astype(int)
-        result = dm.compute_metrics(votes(None, np.where(people[0] == people[1], people[0], coin), people), seed=run)
+        result = dm.compute_metrics(
+            votes(None, np.where(people[0] == people[1], people[0], coin), people),
+            bootstrap=dm.agreement.BootstrapSettings(seed=run),
+        )
         answers[result.verdict.answer] += 1
         codes.update(reason.partition(":")[0] for reason in result.verdict.reasons)
     print(f"  {dict(answers)}; reasons {dict(codes)}")
@@ -75,7 +80,9 @@ def two_people(runs):
         rng = np.random.default_rng((run, 3))
         truth = (rng.random(200) < 0.5).astype(int)
         first, second, judge = (noisy(rng, truth, 0.6, 0.5) for _ in range(3))
-        result = dm.compute_metrics(votes(None, judge, [first, second]), seed=run)
+        result = dm.compute_metrics(
+            votes(None, judge, [first, second]), bootstrap=dm.agreement.BootstrapSettings(seed=run)
+        )
         answers[result.verdict.answer] += 1
         codes.update(note.partition(":")[0] for note in result.verdict.notes)
     print(f"  {dict(answers)}; notes {dict(codes)}")

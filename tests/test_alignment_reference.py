@@ -18,7 +18,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from deemster.agreement import JudgeComparison, MetricsResult, _result_dataframe, compare_judges, compute_metrics
+from deemster.agreement import (
+    BootstrapSettings,
+    JudgeComparison,
+    MetricsResult,
+    _result_dataframe,
+    compare_judges,
+    compute_metrics,
+)
 from deemster.datasets import Votes
 from tests.agreement.make_votes import CRITERIA, FACTS, FLAW, JUDGES, PADDING, PEOPLE, TONE, labels_of, votes_value
 
@@ -238,9 +245,11 @@ def results(value: dict[str, Any], **modes: str) -> Iterator[MetricsResult | Jud
     votes = Votes.parse(value)
     known = {"pair": "pair", "text": "group", "by": "system"}
     keys = {argument: key for key, argument in known.items() if key in votes.metadata[0]}
-    yield compute_metrics(votes, per_judge=True, per_slice=True, n_bootstrap=20, **keys, **modes)
+    yield compute_metrics(
+        votes, per_judge=True, per_slice=True, bootstrap=BootstrapSettings(replicates=20), **keys, **modes
+    )
     if len(votes.judges) > 1:
-        yield compare_judges(votes, None, "a", "b", n_bootstrap=20, seed=0, **modes)
+        yield compare_judges(votes, None, "a", "b", bootstrap=BootstrapSettings(replicates=20), **modes)
 
 
 def walk(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Field, tuple[Any, ...], Any]]:
@@ -373,8 +382,10 @@ def test_fields_that_may_be_undefined_are_seen_both_ways():
     seen: dict[Field, set[bool]] = {}
     for value, _ in EXAMPLES:
         votes = Votes.parse(value)
-        plain = compute_metrics(votes, bootstrap=False, cannot_assess="as_unmet")
-        without_intervals = compute_metrics(votes, bootstrap=False, per_judge=True, per_slice=True)
+        plain = compute_metrics(votes, bootstrap=BootstrapSettings(replicates=0), cannot_assess="as_unmet")
+        without_intervals = compute_metrics(
+            votes, bootstrap=BootstrapSettings(replicates=0), per_judge=True, per_slice=True
+        )
         for field, _, held in walk((*results(value), plain, without_intervals)):
             seen.setdefault(field, set()).add(held is None)
     wrong = []

@@ -10,10 +10,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from deemster.cli.init import AGENTS
 from deemster.cli.main import COMMANDS
 from tests.browser.chromium import CHROMIUM
+from tests.cli.test_init import commands_of
 
 ROOT = Path(__file__).parent.parent
+TEMPLATES = ROOT / "src" / "deemster" / "cli" / "templates"
 # What a browser loads by itself; an `a` is followed only by its reader.
 LOADS = {"src", "srcset", "href", "poster", "data", "action", "style"}
 ELSEWHERE = re.compile(r"(?:https?:)?//")
@@ -88,6 +91,11 @@ def test_site_has_no_warning_no_dead_link_nothing_from_elsewhere_and_a_search(tm
     assert [path.name for path in site.rglob("*.css") if STYLE_LOADS.search(path.read_text(encoding="utf-8"))] == []
 
     assert list(dead_links(pages)) == []
+    for_assistants = (site / "llms.txt").read_text(encoding="utf-8")
+    assert commands_of((TEMPLATES / AGENTS).read_text(encoding="utf-8")) == commands_of(for_assistants)
+    named = re.findall(r"^- \[.+\]\((\S+)\): \w", for_assistants, re.MULTILINE)
+    assert set(named) >= {"getting-started.html", "guide/gates.html", "metrics/index.html"}
+    assert [name for name in named if site / name not in pages] == []
     # The search box leads to its page.
     unreached = pages.keys() - reachable(pages, site / "index.html") - {site / "search.html"}
     assert sorted(path.name for path in unreached) == []

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from deemster.agreement import annotator_tests, compare_judges, compute_metrics
+from deemster.agreement import BootstrapSettings, annotator_tests, compare_judges, compute_metrics
 from deemster.cli import app
 
 ROOT = Path(__file__).parent.parent
@@ -24,7 +24,9 @@ FLAGS = ("--set", "seed=7", "--set", "cluster=conversation", "--per-judge", "--s
 
 @pytest.fixture(scope="module")
 def result():
-    return compute_metrics(VOTES, bootstrap=True, seed=7, cluster="conversation", per_judge=True, per_slice=True)
+    return compute_metrics(
+        VOTES, bootstrap=BootstrapSettings(seed=7), cluster="conversation", per_judge=True, per_slice=True
+    )
 
 
 def test_example_files_match_generator(tmp_path):
@@ -147,13 +149,13 @@ def test_corrected_rates_differ_from_judged_rates(result):
 
 
 def test_clusters_widen_the_interval(result):
-    alone = compute_metrics(VOTES, bootstrap=True, seed=7)
+    alone = compute_metrics(VOTES, bootstrap=BootstrapSettings(seed=7))
     wide, narrow = (one.intervals["mean_kappa"].ci.width for one in (result, alone))
     assert wide > narrow
 
 
 def test_better_judge_is_significantly_better_and_can_replace_a_person():
-    pair = compare_judges(VOTES, None, "atlas", "breeze", seed=7, cluster="conversation")
+    pair = compare_judges(VOTES, None, "atlas", "breeze", bootstrap=BootstrapSettings(seed=7), cluster="conversation")
     ends = pair.mean_kappa.difference.ci
     assert (ends.lower, ends.upper) == pytest.approx((0.13, 0.26), abs=0.005)
     failing = {name for name, test in annotator_tests(VOTES, judge="atlas").items() if not test.passes}

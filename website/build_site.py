@@ -8,6 +8,7 @@ one tree, in which `docs/` is the root and `README.md` is the index of its folde
 - The file name after the language of a code block becomes the caption of the block.
 - Each chapter of `reference/python.md` gets a page with the signature and docstring of its names.
 - The help of every command is one page, and so is the list of the files of the package, room by room.
+- `llms.txt` tells a coding assistant what `deemster init` writes as AGENTS.md, and lists the pages.
 
 Any warning of Sphinx is an error: a dead link, a dead anchor, a page that no index links.
 """
@@ -30,6 +31,7 @@ from click.testing import CliRunner
 from sphinx.cmd.build import build_main
 
 from deemster.cli import app
+from deemster.cli.init import AGENTS
 from deemster.cli.main import COMMANDS
 
 ROOT = Path(__file__).parent.parent
@@ -47,6 +49,9 @@ OTHER_PAGES = {
 DESCRIBED_ELSEWHERE = frozenset({"dm.metrics", "dm.agreement"})
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 ENTRY = re.compile(r"^(?:\| |- )\[([^\]]+)\]\(([^)#\s]+\.md)\)", re.MULTILINE)
+# An entry of an index page with what it answers.
+DESCRIBED_ENTRY = re.compile(r"^\| \[([^\]]+)\]\(([^)#\s]+\.md)\) \| (.+) \|$", re.MULTILINE)
+LISTED_FOR_ASSISTANTS = ("docs/README.md", "docs/guide/README.md", "docs/reference/README.md")
 CHAPTER = re.compile(r"^## (.*?)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 NAMED_FENCE = re.compile(r"^```(\w+) (\S+\.\w+).*$", re.MULTILINE)
 
@@ -173,6 +178,19 @@ def write_file_listing(source: Path) -> None:
     add_to_navigation(source / "architecture.md", ["The files of the package <files.md>"])
 
 
+def llms_text() -> str:
+    """What an assistant reads first: what deemster is, how one works with it, and what each page answers."""
+    title, summary = (ROOT / "README.md").read_text(encoding="utf-8").split("\n\n")[:2]
+    how = (SOURCE / "cli" / "templates" / AGENTS).read_text(encoding="utf-8")
+    lines = [title, "", f"> {summary}", "", "`deemster init` writes a suite that runs offline.", ""]
+    lines += [re.sub("^#", "##", how, flags=re.MULTILINE), "## Documents", ""]
+    for index in LISTED_FOR_ASSISTANTS:
+        for name, link, about in DESCRIBED_ENTRY.findall((ROOT / index).read_text(encoding="utf-8")):
+            page = site_path(PurePosixPath(os.path.normpath(PurePosixPath(index).parent / link)))
+            lines.append(f"- [{name}]({page.with_suffix('.html')}): {about}")
+    return "\n".join(lines) + "\n"
+
+
 def rooms() -> list[str]:
     """The rooms from top to bottom, in the layers of import-linter."""
     layers = LAYERS.search((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[1]
@@ -209,7 +227,9 @@ def main(folder: Path) -> int:
         write_file_listing(source)
         shutil.rmtree(folder, ignore_errors=True)
         settings = ["--quiet", "--fail-on-warning", "--keep-going", "--conf-dir", str(WEBSITE)]
-        return build_main([*settings, "--doctree-dir", f"{scratch}/doctrees", str(source), str(folder)])
+        code = build_main([*settings, "--doctree-dir", f"{scratch}/doctrees", str(source), str(folder)])
+        (folder / "llms.txt").write_text(llms_text(), encoding="utf-8")
+        return code
 
 
 if __name__ == "__main__":

@@ -18,6 +18,6 @@ for item in sorted(grading.items, key=lambda item: (item.score or 0.0, item.id))
     fatal = f", fails {', '.join(item.failed_fatal)}" if item.failed_fatal else ""
     print(f"{item.id:<14}{item.score:.3f}, judges agree {item.mean_agreement:.3f}{fatal}")
 
-result = dm.compute_metrics(grading.votes(), per_judge=True, bootstrap=True, seed=7)
+result = dm.compute_metrics(grading.votes(), per_judge=True, bootstrap=dm.agreement.BootstrapSettings(seed=7))
 print()
 print(result.summary())

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
+from deemster.agreement import BootstrapSettings, compute_metrics
 from deemster.agreement import _bootstrap_replicates as engine
-from deemster.agreement import compute_metrics
 from deemster.agreement._labelled_votes import read_labelled_votes
 from deemster.agreement._score_statistics import LARGEST_RANKED
 from deemster.agreement._tag_slices import read_tags
@@ -84,7 +84,9 @@ def differing(result, slow):
 def test_intervals_equal_replicates_computed_one_by_one(seed, modes):
     value = random_value(seed)
     arguments = {"cannot_assess": modes[0], "na_mode": modes[1], "per_judge": True}
-    result = compute_metrics(Votes.parse(value), None, bootstrap="percentile", n_bootstrap=N, seed=seed, **arguments)
+    result = compute_metrics(
+        Votes.parse(value), None, bootstrap=BootstrapSettings(method="percentile", replicates=N, seed=seed), **arguments
+    )
     slow = slow_intervals(loops.rows_of(value), seed, modes)
     assert len(slow) > 100
     assert not differing(result, slow)
@@ -94,7 +96,11 @@ def test_bootstrap_draws_whole_clusters():
     value = random_value(4, size=14)
     clusters = {item["id"]: place % 5 for place, item in enumerate(value["items"])}
     result = compute_metrics(
-        Votes.parse(value), None, bootstrap="percentile", n_bootstrap=N, seed=9, per_judge=True, cluster=clusters
+        Votes.parse(value),
+        None,
+        bootstrap=BootstrapSettings(method="percentile", replicates=N, seed=9),
+        per_judge=True,
+        cluster=clusters,
     )
     assert result.bootstrap.unit == "cluster"
     slow = slow_intervals(loops.rows_of(value), 9, ("exclude", "exclude"), clusters)
@@ -106,7 +112,7 @@ def test_metadata_key_names_the_clusters():
     clusters = {item["id"]: f"author {place % 5}" for place, item in enumerate(value["items"])}
     for item in value["items"]:
         item["metadata"] = {"author": clusters[item["id"]]}
-    arguments = {"bootstrap": True, "n_bootstrap": N, "seed": 9}
+    arguments = {"bootstrap": BootstrapSettings(replicates=N, seed=9)}
     by_key = compute_metrics(Votes.parse(value), None, cluster="author", **arguments)
     assert by_key == compute_metrics(Votes.parse(value), None, cluster=clusters, **arguments)
 
@@ -117,7 +123,10 @@ def test_bca_corrects_by_leaving_out_one_unit(clustered):
     rows = loops.rows_of(value)
     clusters = {row["id"]: row["id"] if not clustered else place % 9 for place, row in enumerate(rows)}
     result = compute_metrics(
-        Votes.parse(value), None, bootstrap="bca", n_bootstrap=N, seed=3, cluster=clusters if clustered else None
+        Votes.parse(value),
+        None,
+        bootstrap=BootstrapSettings(method="bca", replicates=N, seed=3),
+        cluster=clusters if clustered else None,
     )
     names = list(dict.fromkeys(clusters.values()))
     left = [loops.numbers([row for row in rows if clusters[row["id"]] != name], CRITERIA) for name in names]
@@ -158,7 +167,7 @@ def bca_ends(known, share, acceleration):
 )
 def test_block_size_changes_no_digit(monkeypatch, method, drawing):
     votes = Votes.parse(random_value(11, size=60, tags=("x", "y")))
-    arguments = {"bootstrap": method, "n_bootstrap": 150, "seed": 5, "per_judge": True, "per_slice": True}
+    arguments = {"bootstrap": BootstrapSettings(method, 150, seed=5), "per_judge": True, "per_slice": True}
     whole = compute_metrics(votes, None, **arguments)
     original = getattr(engine, drawing)
     seen = []
@@ -177,20 +186,20 @@ def test_block_size_changes_no_digit(monkeypatch, method, drawing):
 @pytest.mark.parametrize("size", [60, LARGEST_RANKED - 50, LARGEST_RANKED + 100])
 def test_small_budget_of_memory_makes_more_blocks(monkeypatch, size, method):
     votes = Votes.parse(random_value(11, size=size))
-    whole = compute_metrics(votes, None, bootstrap=method, n_bootstrap=150, seed=5)
+    whole = compute_metrics(votes, None, bootstrap=BootstrapSettings(method=method, replicates=150, seed=5))
     original = engine.replicate_statistics
 
     def thrifty(*parts, **more):
         return original(*parts, **more, block_bytes=1)
 
-    monkeypatch.setattr("deemster.agreement.compute_agreement.replicate_statistics", thrifty)
-    assert compute_metrics(votes, None, bootstrap=method, n_bootstrap=150, seed=5) == whole
+    monkeypatch.setattr("deemster.agreement._agreement_statistics.replicate_statistics", thrifty)
+    assert compute_metrics(votes, None, bootstrap=BootstrapSettings(method=method, replicates=150, seed=5)) == whole
 
 
 @pytest.mark.parametrize("method", ["smoothed", "percentile", "bca"])
 def test_order_of_the_file_changes_no_digit(method):
     value = random_value(12, size=40, tags=("x", "y"))
-    arguments = {"bootstrap": method, "n_bootstrap": 100, "per_judge": True, "per_slice": True}
+    arguments = {"bootstrap": BootstrapSettings(method, 100), "per_judge": True, "per_slice": True}
     forwards = compute_metrics(Votes.parse(value), None, **arguments)
     backwards = compute_metrics(Votes.parse(value | {"items": value["items"][::-1]}), None, **arguments)
     assert backwards == forwards
@@ -200,9 +209,11 @@ def test_rank_correlations_of_many_items_use_expansion_and_note_it():
     size = LARGEST_RANKED + 300
     value = random_value(21, size=size)
     votes = Votes.parse(value)
-    smoothed = compute_metrics(votes, None, n_bootstrap=200, seed=1)
+    smoothed = compute_metrics(votes, None, bootstrap=BootstrapSettings(replicates=200, seed=1))
     assert smoothed.intervals["score_kendall"].ci.method == "smoothed (linear)"
-    result = compute_metrics(votes, None, bootstrap="percentile", n_bootstrap=200, seed=1, per_judge=True)
+    result = compute_metrics(
+        votes, None, bootstrap=BootstrapSettings(method="percentile", replicates=200, seed=1), per_judge=True
+    )
     assert result.intervals["score_kendall"].ci.method == "percentile (linear)"
     assert result.per_judge["b"].intervals["score_spearman"].ci.method == "percentile (linear)"
     assert result.intervals["score_pearson"].ci.method == "percentile"
@@ -228,11 +239,11 @@ def midranks(values):
     return (np.cumsum(count) - (count - 1) / 2)[number]
 
 
-def test_drawn_seed_is_returned_and_reproduces_the_result():
+def test_result_names_its_bootstrap_and_is_reproduced_by_its_seed():
     votes = Votes.parse(random_value(3))
-    first = compute_metrics(votes, None, bootstrap="percentile", n_bootstrap=30, seed=None)
-    again = compute_metrics(votes, None, bootstrap="percentile", n_bootstrap=30, seed=first.bootstrap.seed)
+    first, again = (compute_metrics(votes, bootstrap=BootstrapSettings("percentile", 30, seed=8)) for _ in range(2))
     assert again == first
+    assert first.bootstrap.seed == 8
     assert (first.bootstrap.method, first.bootstrap.unit, first.bootstrap.n_bootstrap) == ("percentile", "item", 30)
     interval = first.intervals["criterion_accuracy"].ci
     assert first.bootstrap.accuracy_ci == (interval.lower, interval.upper)
@@ -243,17 +254,15 @@ def test_default_is_the_smoothed_method_with_a_fixed_seed():
     result = compute_metrics(votes)
     assert (result.bootstrap.method, result.bootstrap.seed, result.bootstrap.n_bootstrap) == ("smoothed", 0, 1000)
     assert result.intervals["mean_kappa"].ci.method == "smoothed"
-    assert result == compute_metrics(votes, bootstrap=True) == compute_metrics(votes, bootstrap="smoothed", seed=0)
-    assert result != compute_metrics(votes, seed=1)
+    assert result == compute_metrics(votes) == compute_metrics(votes, bootstrap=BootstrapSettings(method="smoothed"))
+    assert result != compute_metrics(votes, bootstrap=BootstrapSettings(seed=1))
 
 
 def test_every_number_of_the_models_has_an_interval():
     result = compute_metrics(
         Votes.parse(random_value(3, size=30, tags=("x",))),
         None,
-        bootstrap=True,
-        n_bootstrap=30,
-        seed=1,
+        bootstrap=BootstrapSettings(replicates=30, seed=1),
         per_judge=True,
         per_slice=True,
     )
@@ -273,7 +282,7 @@ def test_every_number_of_the_models_has_an_interval():
 @pytest.mark.parametrize("method", ["smoothed", "percentile", "bca"])
 def test_resampling_one_item_gives_no_interval(method):
     votes = one_judge(FACTS, ["MET"], ["MET"])
-    result = compute_metrics(votes, None, bootstrap=method, n_bootstrap=20, seed=0)
+    result = compute_metrics(votes, None, bootstrap=BootstrapSettings(method=method, replicates=20))
     # Plain percentiles are those of other tools, which do not mind.
     assert result.bootstrap.rmse_ci == ((0.0, 0.0) if method == "percentile" else None)
     assert result.bootstrap.kappa_ci is None
@@ -287,7 +296,7 @@ def test_resampling_one_item_gives_no_interval(method):
 def test_interval_needs_half_of_the_replicates():
     truth = ["MET"] + ["UNMET"] * 11
     votes = one_judge(FACTS, truth, [*truth[:6], "MET", *truth[7:]])
-    result = compute_metrics(votes, None, bootstrap="percentile", n_bootstrap=400, seed=2)
+    result = compute_metrics(votes, None, bootstrap=BootstrapSettings(method="percentile", replicates=400, seed=2))
     precision = result.intervals["criterion_precision"]
     drawn = np.random.default_rng(2)
     defined = sum(bool({0, 6} & set(drawn.integers(0, 12, 12))) for _ in range(400))
@@ -299,14 +308,16 @@ def test_interval_needs_half_of_the_replicates():
 
 def test_smoothed_replicates_keep_a_class_of_one_label():
     truth = ["MET"] + ["UNMET"] * 11
-    result = compute_metrics(one_judge(FACTS, truth, truth), None, n_bootstrap=400, seed=2)
+    result = compute_metrics(one_judge(FACTS, truth, truth), None, bootstrap=BootstrapSettings(replicates=400, seed=2))
     assert result.intervals["criterion_f1"].n_bootstrap == 400
     assert not any(warning.startswith("undefined-replicates") for warning in result.warnings)
 
 
 def test_slice_is_compared_with_all_other_items():
     value = random_value(13, size=30, tags=("x", "y"))
-    result = compute_metrics(Votes.parse(value), None, per_slice=True, bootstrap="percentile", n_bootstrap=N, seed=6)
+    result = compute_metrics(
+        Votes.parse(value), None, per_slice=True, bootstrap=BootstrapSettings(method="percentile", replicates=N, seed=6)
+    )
     rows = loops.rows_of(value)
     assert [one.tag for one in result.slices] == ["x", "y"]
     names = {"accuracy": "criterion_accuracy", "kappa": "mean_kappa", "rmse": "score_rmse", "bias": "bias"}
@@ -332,25 +343,25 @@ def test_slice_of_few_items_has_no_interval():
     value = random_value(13, size=12)
     for item in value["items"][:9]:
         item["tags"] = ["few"]
-    (one,) = compute_metrics(Votes.parse(value), None, per_slice=True, bootstrap=True, n_bootstrap=9, seed=0).slices
+    (one,) = compute_metrics(Votes.parse(value), None, per_slice=True, bootstrap=BootstrapSettings(replicates=9)).slices
     assert one.intervals is None
     assert one.criterion_accuracy is not None
 
 
-@pytest.mark.parametrize("bootstrap", [False, True])
-def test_small_slices_have_numbers_but_no_replicates(bootstrap):
+@pytest.mark.parametrize("replicates", [0, 9])
+def test_small_slices_have_numbers_but_no_replicates(replicates):
     value = random_value(13, size=24)
     for place, item in enumerate(value["items"]):
         item["tags"] = [f"t{place // 3}"] + ["half"] * (place % 2)
     rows = loops.rows_of(value)
     votes = Votes.parse(value)
-    slices = compute_metrics(votes, per_slice=True, bootstrap=bootstrap, n_bootstrap=9, seed=0).slices
+    slices = compute_metrics(votes, per_slice=True, bootstrap=BootstrapSettings(replicates=replicates)).slices
     assert [one.tag for one in slices] == sorted({tag for row in rows for tag in row["tags"]})
     for one in slices:
         inside = loops.numbers([row for row in rows if one.tag in row["tags"]], CRITERIA)
         for name in ("criterion_accuracy", "mean_kappa", "score_rmse", "bias"):
             assert same(getattr(one, name), inside["all", name])
-        assert (one.intervals is not None) == (bootstrap and one.tag == "half")
+        assert (one.intervals is not None) == (replicates > 0 and one.tag == "half")
     labelled = read_labelled_votes(votes, modes=AbstentionModes())
     tags = read_tags(labelled)
     assert [tags.names[number] for number in tags.large] == ["half"]
@@ -363,7 +374,7 @@ def test_small_slice_gives_no_replicate_warning():
         for place, word in enumerate(["MET", "UNMET"] * 20)
     ]
     votes = Votes.parse(votes_value(items, [FACTS], judges=("a",)))
-    result = compute_metrics(votes, per_slice=True, bootstrap=True, n_bootstrap=50, seed=0)
+    result = compute_metrics(votes, per_slice=True, bootstrap=BootstrapSettings(replicates=50))
     assert result.slices[0].intervals is None
     assert not any(warning.startswith("undefined-replicates") for warning in result.warnings)
 
@@ -381,7 +392,7 @@ def test_pooled_blocks_take_all_pairs_of_a_kind():
             order = (4, 0, 2)
             item["ground_truth"] = [item["ground_truth"][one] for one in order]
             item["votes"] = {judge: [cells[one] for one in order] for judge, cells in item["votes"].items()}
-    result = compute_metrics(Votes.parse(value), None, bootstrap=True, n_bootstrap=N, seed=1)
+    result = compute_metrics(Votes.parse(value), None, bootstrap=BootstrapSettings(replicates=N, seed=1))
     pairs = {"binary": [], "ordinal": [], "nominal": []}
     for row in loops.rows_of(value):
         criteria = CRITERIA if len(row["truth"]) == 5 else [CRITERIA[4], CRITERIA[0], CRITERIA[2]]
@@ -407,7 +418,7 @@ def test_pooled_blocks_take_all_pairs_of_a_kind():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_type_that_counts_are_held_in_changes_no_digit(monkeypatch, dtype):
     votes = Votes.parse(random_value(11, size=40, tags=("x",)))
-    arguments = {"bootstrap": "bca", "n_bootstrap": 50, "seed": 5, "per_judge": True, "per_slice": True}
+    arguments = {"bootstrap": BootstrapSettings("bca", 50, seed=5), "per_judge": True, "per_slice": True}
     whole = compute_metrics(votes, None, **arguments)
     monkeypatch.setattr("deemster.agreement._contingency_counts._count_dtype", lambda _: dtype)
     assert compute_metrics(votes, None, **arguments) == whole
@@ -416,5 +427,7 @@ def test_type_that_counts_are_held_in_changes_no_digit(monkeypatch, dtype):
 def test_many_judges_give_same_counts_as_few():
     judges = tuple("abcdefghijkl")
     value = random_value(19, size=10, criteria=CRITERIA, judges=judges)
-    result = compute_metrics(Votes.parse(value), None, per_judge=True, bootstrap="percentile", n_bootstrap=N, seed=2)
+    result = compute_metrics(
+        Votes.parse(value), None, per_judge=True, bootstrap=BootstrapSettings(method="percentile", replicates=N, seed=2)
+    )
     assert not differing(result, slow_intervals(loops.rows_of(value), 2, ("exclude", "exclude")))

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.agreement import compute_metrics
+from deemster.agreement import BootstrapSettings, compute_metrics
 from deemster.datasets import RubricDataset, Votes
 from deemster.errors import InputError
 from tests.agreement import loop_reference as loops
+from tests.builders.arguments import agreement_arguments
 
 FACTS = {"name": "facts", "weight": 10, "requirement": "Every claim is supported by the context."}
 PADDING = {"name": "padding", "weight": -4, "requirement": "The answer repeats itself."}
@@ -475,7 +476,7 @@ def test_order_of_the_file_changes_nothing(seed, random):
     value = random_value(seed, size=8, tags=("x", "y"))
     if not loops.rows_of(value):
         return
-    arguments = {"bootstrap": True, "n_bootstrap": 20, "seed": 3, "per_judge": True, "per_slice": True}
+    arguments = {"bootstrap": BootstrapSettings(replicates=20, seed=3), "per_judge": True, "per_slice": True}
     first = compute_metrics(Votes.parse(value), None, **arguments)
     shuffled = json.loads(json.dumps(value))
     random.shuffle(shuffled["items"])
@@ -521,7 +522,9 @@ def test_criterion_of_two_rubrics_is_one_column():
     assert {one.name: one.n_samples for one in result.per_criterion} == {"facts": 3, "padding": 1}
 
 
-@pytest.mark.parametrize("bootstrap", [False, True, "bca"])
+@pytest.mark.parametrize(
+    "bootstrap", [BootstrapSettings(replicates=0), BootstrapSettings("smoothed", 10), BootstrapSettings("bca", 10)]
+)
 def test_criterion_of_errored_items_only_is_in_coverage_only(bootstrap):
     items = [
         {"id": "i0", "rubric": "x", "ground_truth": ["MET"], "votes": {"a": ["MET"], "b": ["UNMET"]}},
@@ -532,7 +535,11 @@ def test_criterion_of_errored_items_only_is_in_coverage_only(bootstrap):
     del value["rubric"]
     value["rubrics"] = {"x": {"criteria": [FACTS]}, "y": {"criteria": [DEPTH]}}
     result = compute_metrics(
-        Votes.parse(value), None, per_judge=True, bootstrap=bootstrap, n_bootstrap=10, seed=1, per_slice=True
+        Votes.parse(value),
+        None,
+        per_judge=True,
+        bootstrap=bootstrap,
+        per_slice=True,
     )
     facts, depth = result.per_criterion
     assert (facts.n_samples, facts.coverage_stats.n_total, facts.coverage_stats.n_errored) == (1, 2, 0)
@@ -547,8 +554,10 @@ def test_criterion_of_errored_items_only_is_in_coverage_only(bootstrap):
     [
         ({"cannot_assess": "as_worst"}, "`cannot_assess` has no mode 'as_worst'"),
         ({"na_mode": "as_catgory"}, "Did you mean `as_category`"),
-        ({"bootstrap": "bcaa"}, "Did you mean `bca`"),
-        ({"n_bootstrap": 0}, "`n_bootstrap` is a whole number from 1 on, not 0"),
+        ({"bootstrap": "bca"}, "`bootstrap` is `dm.agreement.BootstrapSettings\\(...\\)`, not 'bca'"),
+        ({"method": "bcaa"}, "Did you mean `bca`"),
+        ({"replicates": -1}, "`replicates` is a whole number from 0 on, not -1"),
+        ({"replicates": True}, "`replicates` is a whole number from 0 on, not True"),
         ({"confidence": 1.0}, "`confidence` lies strictly between 0 and 1, not 1.0"),
         ({"cluster": "author"}, "No item's metadata has `author` to cluster by"),
         ({"cluster": {"q1": "x"}}, "sample `q2`: The item has no cluster"),
@@ -558,7 +567,7 @@ def test_criterion_of_errored_items_only_is_in_coverage_only(bootstrap):
         ({"cluster": {"q1": "x", "q2": math.nan, "q3": "x", "q4": "x"}}, "sample `q2`: The item has no cluster"),
         ({"cluster": {"q1": "x", "q2": ["x"], "q3": "x", "q4": "x"}}, "sample `q2`: A cluster is .* not a list"),
         ({"cluster": 5}, "`cluster` is a metadata key or a map from item ids to clusters, not a number"),
-        ({"n_bootstrap": "10"}, "`n_bootstrap` is a whole number from 1 on, not '10'"),
+        ({"replicates": "10"}, "`replicates` is a whole number from 0 on, not '10'"),
         ({"seed": -1}, "`seed` is a whole number from 0 on, not -1"),
         ({"seed": 1.5}, "`seed` is a whole number from 0 on, not 1.5"),
         ({"seed": "7"}, "`seed` is a whole number from 0 on, not '7'"),
@@ -567,7 +576,7 @@ def test_criterion_of_errored_items_only_is_in_coverage_only(bootstrap):
 )
 def test_invalid_arguments_are_error(arguments, message):
     with pytest.raises(ValueError, match=message):
-        compute_metrics(Votes.parse(votes_value(EXAMPLE, CRITERIA[:3])), **arguments)
+        compute_metrics(Votes.parse(votes_value(EXAMPLE, CRITERIA[:3])), **agreement_arguments(**arguments))
 
 
 @pytest.mark.parametrize(
@@ -580,7 +589,7 @@ def test_non_votes_are_error(result, told):
 
 def test_numpy_integers_are_integers():
     votes = Votes.parse(votes_value(EXAMPLE, CRITERIA[:3]))
-    drawn = compute_metrics(votes, bootstrap=True, n_bootstrap=np.int64(9), seed=np.int64(3)).bootstrap
+    drawn = compute_metrics(votes, bootstrap=BootstrapSettings(replicates=np.int64(9), seed=np.int64(3))).bootstrap
     assert (drawn.n_bootstrap, drawn.seed) == (9, 3)
 
 

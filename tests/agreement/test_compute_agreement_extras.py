@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.agreement import MetricsResult, compute_metrics
-from deemster.agreement._bootstrap_replicates import BootstrapOptions
+from deemster.agreement import BootstrapSettings, MetricsResult, compute_metrics
 from deemster.agreement._human_agreement import human_agreement
 from deemster.datasets import Votes
 from tests.agreement import make_votes as ballots
@@ -38,7 +37,7 @@ def test_published_examples_are_reproduced_from_votes_file(tmp_path):
     assert score.value == pytest.approx(0.6781, abs=5e-5)
     # The normal form of the paper gives 0.4315 to 0.9247, which is too short for ten labels.
     assert 0 < score.ci.lower < 0.4315 < 0.9247 < score.ci.upper < 1
-    wide = compute_metrics(path, confidence=0.99).corrected.score
+    wide = compute_metrics(path, bootstrap=BootstrapSettings(confidence=0.99)).corrected.score
     assert wide.ci.confidence == 0.99
     assert wide.ci.width > score.ci.width
 
@@ -54,10 +53,11 @@ def test_ceiling_uses_replicates_of_result():
         for place in range(12)
     ]
     value = votes_value(rows, criteria=[FACTS], judges=["j"])
-    found = compute_metrics(Votes.parse(value), bootstrap=True, n_bootstrap=40, seed=3, confidence=0.9)
-    assert found.human == human_agreement(labelled_votes(value), BootstrapOptions(40, 0.9, 3))
+    bootstrap = BootstrapSettings(replicates=40, confidence=0.9, seed=3)
+    found = compute_metrics(Votes.parse(value), bootstrap=bootstrap)
+    assert found.human == human_agreement(labelled_votes(value), bootstrap)
     assert found.human.intervals["ceiling_accuracy"].ci.confidence == 0.9
-    assert compute_metrics(Votes.parse(value), bootstrap=False).human.intervals is None
+    assert compute_metrics(Votes.parse(value), bootstrap=BootstrapSettings(replicates=0)).human.intervals is None
 
 
 @settings(max_examples=30)
@@ -66,9 +66,7 @@ def test_order_of_items_and_people_changes_no_extra(value, modes, shuffler):
     options = {
         "cannot_assess": modes.cannot_assess,
         "na_mode": modes.na_mode,
-        "bootstrap": True,
-        "n_bootstrap": 5,
-        "seed": 2,
+        "bootstrap": BootstrapSettings(replicates=5, seed=2),
     }
     found = compute_metrics(Votes.parse(value), **options)
     other = dict(value, items=[dict(item) for item in value["items"]])
@@ -86,7 +84,7 @@ def test_order_of_items_and_people_changes_no_extra(value, modes, shuffler):
 @settings(max_examples=30)
 @given(ballots.panels())
 def test_result_with_every_extra_reads_back_equal(tmp_path_factory, value):
-    found = compute_metrics(Votes.parse(value), bootstrap=True, n_bootstrap=4, seed=1)
+    found = compute_metrics(Votes.parse(value), bootstrap=BootstrapSettings(replicates=4, seed=1))
     path = tmp_path_factory.mktemp("results") / "result.json"
     found.save(path)
     assert MetricsResult.from_file(path) == found

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.agreement import compute_metrics
+from deemster.agreement import BootstrapSettings, compute_metrics
 from deemster.agreement._corrected_means import corrected_means
 from deemster.datasets import Votes
 from deemster.stats import newcombe, ppi_mean
@@ -161,8 +161,8 @@ def test_corrected_numbers_take_clusters_as_units():
     ]
     votes = votes_value(rows, criteria=[FACTS], judges=["j"])
     alone = corrected_of(once, bare)
-    copied = compute_metrics(Votes.parse(votes), cluster="doc", n_bootstrap=2).corrected
-    plain = compute_metrics(Votes.parse(votes), n_bootstrap=2).corrected
+    copied = compute_metrics(Votes.parse(votes), cluster="doc", bootstrap=BootstrapSettings(replicates=2)).corrected
+    plain = compute_metrics(Votes.parse(votes), bootstrap=BootstrapSettings(replicates=2)).corrected
     assert copied.score.value == pytest.approx(alone.score.value, abs=0.01)
     # A single item has the longer interval that few labels get.
     assert 0.75 * alone.score.ci.width < copied.score.ci.width < 1.1 * alone.score.ci.width

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.agreement import compute_metrics
+from deemster.agreement import BootstrapSettings, compute_metrics
 from deemster.agreement._error_intervals import bias_with_interval, error_intervals, hull
 from deemster.agreement.agreement_report import agreement_sections
 from deemster.datasets import Votes
@@ -91,7 +91,9 @@ def test_number_of_one_criterion_has_one_interval_under_all_its_names(bench):
             np.array([1] * 10 + [0] * 18 + [1] * 2)[:, None], np.array([1] * 12 + [0] * 15 + [1] * 3)[:, None]
         ]
     )  # fmt: skip
-    result = compute_metrics(Votes.parse(value), None, per_judge=True, n_bootstrap=200, seed=1)
+    result = compute_metrics(
+        Votes.parse(value), None, per_judge=True, bootstrap=BootstrapSettings(replicates=200, seed=1)
+    )
     own = result.per_criterion[0].intervals
     assert ends(result.intervals, "score_concordance") == pytest.approx(ends(own, "kappa"))
     assert ends(result.intervals, "score_alpha") == pytest.approx(ends(own, "krippendorff_alpha"))
@@ -107,14 +109,14 @@ def test_concordance_of_evenly_spaced_options_is_weighted_kappa(bench, values, s
     truth = rng.integers(0, 3, (40, 1))
     said = bench.flipped(rng, truth, 0.3, 3)
     value = bench.votes_file([bench.criterion("level", "123", "ordinal", values)], truth, [said])
-    result = compute_metrics(Votes.parse(value), None, n_bootstrap=200, seed=1)
+    result = compute_metrics(Votes.parse(value), None, bootstrap=BootstrapSettings(replicates=200, seed=1))
     of_scores = ends(result.intervals, "score_concordance")
     assert (of_scores == ends(result.per_criterion[0].intervals, "weighted_kappa")) is same
 
 
 def test_scores_of_one_numeric_criterion_have_its_intervals(bench):
     value = bench.normal(np.random.default_rng(4), 25)
-    result = compute_metrics(Votes.parse(value), None, n_bootstrap=1000, seed=1)
+    result = compute_metrics(Votes.parse(value), None, bootstrap=BootstrapSettings(replicates=1000, seed=1))
     own = result.per_criterion[0].intervals
     for name, twin in (
         ("score_concordance", "concordance"),
@@ -134,7 +136,9 @@ def test_slices_have_intervals_where_nothing_went_wrong(bench):
     said = np.where(np.arange(60)[:, None] % 3 == 0, 1 - truth, truth)
     tags = [["rest" if place % 3 == 0 else "hard"] for place in range(60)]
     value = bench.votes_file(bench.binary(1), truth, [said], tags=tags)
-    result = compute_metrics(Votes.parse(value), None, per_slice=True, n_bootstrap=100, seed=1)
+    result = compute_metrics(
+        Votes.parse(value), None, per_slice=True, bootstrap=BootstrapSettings(replicates=100, seed=1)
+    )
     good = next(part for part in result.slices if part.tag == "hard")
     assert good.score_rmse == 0.0
     assert ends(good.intervals, "score_rmse")[1] == 0.0 < ends(good.intervals, "score_rmse")[2]
@@ -144,7 +148,11 @@ def test_slices_have_intervals_where_nothing_went_wrong(bench):
 
 
 def markdown(value):
-    return render_markdown(agreement_sections(compute_metrics(Votes.parse(value), None, n_bootstrap=100, seed=1)))
+    return render_markdown(
+        agreement_sections(
+            compute_metrics(Votes.parse(value), None, bootstrap=BootstrapSettings(replicates=100, seed=1))
+        )
+    )
 
 
 def test_limits_of_agreement_without_an_error_do_not_claim_zero(bench):
@@ -186,7 +194,7 @@ def test_intervals_hold_the_truth(bench, design, items, names):
     hits: dict[str, list[bool]] = {name: [] for name in names}
     for run in range(40):
         votes = Votes.parse(generate(np.random.default_rng(run), items))
-        intervals = compute_metrics(votes, None, n_bootstrap=200, seed=run).intervals
+        intervals = compute_metrics(votes, None, bootstrap=BootstrapSettings(replicates=200, seed=run)).intervals
         for name in names:
             if (ci := intervals[name].ci) is not None:
                 hits[name].append(ci.lower <= goals[name] <= ci.upper)

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deemster.agreement import compute_metrics
-from deemster.agreement._bootstrap_replicates import BootstrapOptions
+from deemster.agreement import BootstrapSettings, compute_metrics
 from deemster.agreement._human_agreement import _AnnotatorSums, human_agreement, read_annotators
 from deemster.agreement.agreement_report import agreement_sections, short_agreement_sections
 from deemster.agreement.result_models import DisputedCell
@@ -25,7 +24,7 @@ def labelled(name, labels, votes, **more):
 
 
 # Three people and one judge on four items: ann and bob agree throughout, cy differs once, the judge twice.
-NOT_DRAWN = BootstrapOptions(0, 0.95, 0)
+NOT_DRAWN = BootstrapSettings(replicates=0)
 SMALL = votes_value(
     [
         labelled("q1", {"ann": ["MET"], "bob": ["MET"], "cy": ["MET"]}, {"j": ["MET"]}),
@@ -266,7 +265,7 @@ def test_every_replicate_of_the_ceiling_is_that_of_the_items_drawn(value, seed):
 @settings(max_examples=40)
 @given(ballots.panels(), st.integers(0, 2**31))
 def test_intervals_of_people_have_a_width_and_stay_in_range(value, seed):
-    found = human_agreement(labelled_votes(value), BootstrapOptions(40, 0.95, seed))
+    found = human_agreement(labelled_votes(value), BootstrapSettings(replicates=40, seed=seed))
     if found is None:
         return
     least = {"ceiling_accuracy": 0, "panel.accuracy": 0, "pairwise_kappa_gap": -2, "kappa_gap": -2}
@@ -316,7 +315,7 @@ def test_people_are_compared_with_the_mean_of_the_others_on_numbers(clusters):
     people, judges = grades(1)
     cluster = None if clusters is None else {f"i{place:03d}": place % clusters for place in range(len(people))}
     votes = labelled_votes(graded(people, judges.tolist()), cluster=cluster)
-    found = human_agreement(votes, BootstrapOptions(100, 0.95, 2))
+    found = human_agreement(votes, BootstrapSettings(replicates=100, seed=2))
     panel = judges.mean(axis=0)
     rows = []
     for person in range(people.shape[1]):
@@ -339,7 +338,9 @@ def test_people_are_compared_with_the_mean_of_the_others_on_numbers(clusters):
 def test_raters_who_agree_on_numbers_reach_the_ceiling_and_the_report_says_so():
     people = np.tile(np.arange(1.0, 5.0, 0.5)[:, None], 3)
     judge = np.clip(people[:, 0] + 0.5, 1, 5).tolist()
-    result = compute_metrics(Votes.parse(graded(people, [judge])), None, n_bootstrap=50, seed=1)
+    result = compute_metrics(
+        Votes.parse(graded(people, [judge])), None, bootstrap=BootstrapSettings(replicates=50, seed=1)
+    )
     assert result.human.ceiling_kappa == pytest.approx(1.0)
     text = render_markdown(short_agreement_sections(result, more="More."))
     assert (
@@ -351,7 +352,9 @@ def test_raters_who_agree_on_numbers_reach_the_ceiling_and_the_report_says_so():
 def test_report_on_several_judges_says_that_it_speaks_of_the_panel():
     people, judges = grades(3, n=12)
     for cast in (judges.tolist(), judges[:1].tolist()):
-        result = compute_metrics(Votes.parse(graded(people, cast)), None, n_bootstrap=50, seed=1)
+        result = compute_metrics(
+            Votes.parse(graded(people, cast)), None, bootstrap=BootstrapSettings(replicates=50, seed=1)
+        )
         for sections in (short_agreement_sections(result, more="More."), agreement_sections(result)):
             lines = render_markdown(sections[:1]).splitlines()
             told = [line for line in lines[:8] if "joint verdict of 2 judges, the panel; `--judge NAME`" in line]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as reference
 
-from deemster.agreement import compute_metrics
+from deemster.agreement import BootstrapSettings, compute_metrics
 from deemster.agreement._imagined_units import table_shapes
 from deemster.datasets import Votes
 from deemster.stats.bootstrap_resampling import bayesian_weight_blocks
@@ -71,7 +71,9 @@ def out_of_range(name, interval):
 
 def test_kappa_interval_holds_that_of_weighted_tables_with_and_without_imagined_cells():
     truth, verdicts = [1] * 6 + [0] * 14, [1] * 5 + [0] * 14 + [1]
-    found = compute_metrics(one_criterion(truth, verdicts), n_bootstrap=200, seed=4).intervals["mean_kappa"]
+    found = compute_metrics(
+        one_criterion(truth, verdicts), bootstrap=BootstrapSettings(replicates=200, seed=4)
+    ).intervals["mean_kappa"]
     weights = np.concatenate(list(bayesian_weight_blocks(20, 200, 4, dtype=np.float32)), axis=1)
     rng = np.random.default_rng((4, 1))
     # Unit after unit: the cells of the table come first.
@@ -94,7 +96,7 @@ def test_panel_of_one_judge_and_its_judge_have_the_same_intervals():
     rng = random.Random(5)
     rows = [[[rng.choice(ballots.labels_of(one)) for one in ballots.CRITERIA] for _ in range(30)] for _ in range(2)]
     votes = votes_of(*rows, criteria=ballots.CRITERIA, judges=("a",))
-    result = compute_metrics(votes, per_judge=True, n_bootstrap=200)
+    result = compute_metrics(votes, per_judge=True, bootstrap=BootstrapSettings(replicates=200))
     judge = result.per_judge["a"].intervals
     for name in ("criterion_accuracy", "mean_kappa", "binary_accuracy", "criterion_f1", "score_rmse"):
         assert judge[name] == result.intervals[name]
@@ -112,7 +114,7 @@ def test_no_interval_of_a_panel_that_is_never_wrong_has_width_zero(size, judges)
     rng = random.Random(size)
     rows = [[rng.choice(ballots.labels_of(one)) for one in ballots.CRITERIA] for _ in range(size)]
     votes = votes_of(rows, rows, criteria=ballots.CRITERIA, judges=judges)
-    result = compute_metrics(votes, per_judge=True, n_bootstrap=200)
+    result = compute_metrics(votes, per_judge=True, bootstrap=BootstrapSettings(replicates=200))
     every = list(found_intervals(result))
     assert len(every) > 50
     widths = {name: one.ci.width for name, one in every if one.ci is not None}
@@ -129,7 +131,12 @@ def test_no_interval_of_a_panel_that_is_never_wrong_has_width_zero(size, judges)
 def test_ends_lie_in_range_of_their_statistic(seed, size, modes):
     votes = Votes.parse(random_value(seed, size=size, tags=("x", "y")))
     result = compute_metrics(
-        votes, cannot_assess=modes.cannot_assess, na_mode=modes.na_mode, per_judge=True, per_slice=True, n_bootstrap=40
+        votes,
+        cannot_assess=modes.cannot_assess,
+        na_mode=modes.na_mode,
+        per_judge=True,
+        per_slice=True,
+        bootstrap=BootstrapSettings(replicates=40),
     )
     wrong = [(name, one) for name, one in found_intervals(result) if one.ci is not None and out_of_range(name, one.ci)]
     assert not wrong
@@ -138,7 +145,7 @@ def test_ends_lie_in_range_of_their_statistic(seed, size, modes):
 @settings(max_examples=30, deadline=None)
 @given(ballots.panels(), st.integers(0, 99))
 def test_ends_of_panels_with_gaps_and_people_lie_in_range(value, seed):
-    result = compute_metrics(Votes.parse(value), n_bootstrap=40, per_judge=True, seed=seed)
+    result = compute_metrics(Votes.parse(value), bootstrap=BootstrapSettings(replicates=40, seed=seed), per_judge=True)
     wrong = [(name, one) for name, one in found_intervals(result) if one.ci is not None and out_of_range(name, one.ci)]
     assert not wrong
 
@@ -146,7 +153,7 @@ def test_ends_of_panels_with_gaps_and_people_lie_in_range(value, seed):
 def test_shares_of_one_criterion_are_exact_unless_items_come_in_clusters():
     truth, verdicts = [1] * 10 + [0] * 30, [1] * 8 + [0] * 32
     votes = one_criterion(truth, verdicts)
-    result = compute_metrics(votes, n_bootstrap=100)
+    result = compute_metrics(votes, bootstrap=BootstrapSettings(replicates=100))
     (criterion,) = result.per_criterion
     exact = reference.binomtest(38, 40).proportion_ci(0.95, method="exact")
     for holder, name in ((criterion, "accuracy"), (result, "criterion_accuracy"), (result, "macro_accuracy")):
@@ -159,9 +166,9 @@ def test_shares_of_one_criterion_are_exact_unless_items_come_in_clusters():
         ends = (exact.low, exact.high) if name == "recall" else (1 - exact.high, 1 - exact.low)
         assert (interval.lower, interval.upper) == pytest.approx(ends)
     clusters = {f"i{place:03d}": place // 2 for place in range(40)}
-    clustered = compute_metrics(votes, n_bootstrap=100, cluster=clusters)
+    clustered = compute_metrics(votes, bootstrap=BootstrapSettings(replicates=100), cluster=clusters)
     assert clustered.intervals["criterion_accuracy"].ci.method == "smoothed"
-    percentile = compute_metrics(votes, n_bootstrap=100, bootstrap="percentile")
+    percentile = compute_metrics(votes, bootstrap=BootstrapSettings(replicates=100, method="percentile"))
     assert percentile.intervals["criterion_accuracy"].ci.method == "percentile"
 
 
@@ -170,7 +177,7 @@ def test_few_items_are_defined_in_every_replicate():
     rng = random.Random(1)
     rows = [[rng.choice(ballots.labels_of(one)) for one in ballots.CRITERIA] for _ in range(3)]
     votes = votes_of(rows, [rows[0], rows[2], rows[1]], criteria=ballots.CRITERIA, judges=("a", "b"))
-    result = compute_metrics(votes, per_judge=True, n_bootstrap=200)
+    result = compute_metrics(votes, per_judge=True, bootstrap=BootstrapSettings(replicates=200))
     names = ("score_spearman", "score_kendall", "score_pearson", "bias.std_bias", "score_alpha", "score_icc.icc_2_1")
     assert [result.intervals[name].n_bootstrap for name in names] == [200] * len(names)
     assert not any(warning.startswith("undefined-replicates") for warning in result.warnings)
@@ -181,7 +188,9 @@ def test_rounding_is_no_width():
     criteria = [FACTS | {"name": name, "weight": weight} for name, weight in (("one", 0.1), ("more", 0.9))]
     truth = [["MET", WORDS[place % 2 == 0]] for place in range(30)]
     verdicts = [["UNMET", true[1]] for true in truth]
-    result = compute_metrics(votes_of(truth, verdicts, criteria=criteria), bootstrap="bca", n_bootstrap=100)
+    result = compute_metrics(
+        votes_of(truth, verdicts, criteria=criteria), bootstrap=BootstrapSettings(method="bca", replicates=100)
+    )
     assert result.bias.mean_bias == pytest.approx(-0.1)
     assert result.intervals["bias"].ci is None
     assert result.intervals["score_rmse"].ci is None
@@ -191,7 +200,9 @@ def test_rounding_is_no_width():
 def test_plain_percentiles_of_a_perfect_judge_are_those_of_other_tools(n):
     verdicts = ["MET", "UNMET", "MET"][:n]
     rows = [[verdict] for verdict in verdicts]
-    result = compute_metrics(votes_of(rows, rows, criteria=[FACTS]), bootstrap="percentile", n_bootstrap=100)
+    result = compute_metrics(
+        votes_of(rows, rows, criteria=[FACTS]), bootstrap=BootstrapSettings(method="percentile", replicates=100)
+    )
     assert (result.bootstrap.accuracy_ci, result.bootstrap.rmse_ci) == ((1.0, 1.0), (0.0, 0.0))
 
 
@@ -206,7 +217,11 @@ def test_smoothed_kappa_covers_where_the_percentile_bootstrap_does_not():
             continue
         votes = one_criterion(truth, verdicts)
         for method, covered in hits.items():
-            interval = compute_metrics(votes, bootstrap=method, n_bootstrap=300).intervals["mean_kappa"].ci
+            interval = (
+                compute_metrics(votes, bootstrap=BootstrapSettings(method=method, replicates=300))
+                .intervals["mean_kappa"]
+                .ci
+            )
             covered.append(interval is not None and interval.lower <= 0.7 <= interval.upper)
     shares = {method: np.mean(covered) for method, covered in hits.items()}
     assert shares["smoothed"] >= 0.92
@@ -233,7 +248,7 @@ def test_bias_test_and_interval_follow_clusters_and_agree_with_each_other():
     for seed in range(80):
         votes, clusters = clustered_votes(np.random.default_rng(seed))
         for unit, cluster in (("clusters", clusters), ("items", None)):
-            result = compute_metrics(votes, cluster=cluster, n_bootstrap=20)
+            result = compute_metrics(votes, cluster=cluster, bootstrap=BootstrapSettings(replicates=20))
             interval = result.intervals["bias"].ci
             assert interval == result.bias.ci
             assert result.bias.is_significant == (not interval.lower <= 0 <= interval.upper)
@@ -249,13 +264,18 @@ def test_bias_test_and_interval_follow_clusters_and_agree_with_each_other():
 def test_bias_of_each_judge_has_the_interval_of_its_test(clustered):
     value = random_value(5, size=60, criteria=CRITERIA, judges=JUDGES)
     clusters = {item["id"]: place // 4 for place, item in enumerate(value["items"])} if clustered else None
-    result = compute_metrics(Votes.parse(value), cluster=clusters, per_judge=True, n_bootstrap=20)
+    result = compute_metrics(
+        Votes.parse(value), cluster=clusters, per_judge=True, bootstrap=BootstrapSettings(replicates=20)
+    )
     for one in (result, *result.per_judge.values()):
         assert one.intervals["bias"].ci == one.bias.ci is not None
 
 
 def test_numbers_of_judges_and_slices_change_no_interval_of_the_panel():
     votes = Votes.load("examples/judge_validation/votes.json")
-    plain, more = (compute_metrics(votes, n_bootstrap=100, per_judge=asked, per_slice=asked) for asked in (False, True))
+    plain, more = (
+        compute_metrics(votes, bootstrap=BootstrapSettings(replicates=100), per_judge=asked, per_slice=asked)
+        for asked in (False, True)
+    )
     assert plain.intervals == more.intervals
     assert [part.intervals for part in plain.per_criterion] == [part.intervals for part in more.per_criterion]

@@ -13,10 +13,13 @@ from deemster.errors import InputError
 from deemster.stats.bootstrap_resampling import bayesian_weight_blocks
 from tests.agreement import make_votes as ballots
 from tests.agreement.make_votes import CRITERIA, FACTS, MODES, PADDING, labelled_votes, votes_value
+from tests.builders.arguments import agreement_arguments
 
 
 def compared(value, a="a", b="b", **more):
-    return compare_judges(Votes.parse(value), None, a, b, **{"seed": 1, "n_bootstrap": 50, **more})
+    return compare_judges(
+        Votes.parse(value), None, a, b, **agreement_arguments(**{"seed": 1, "replicates": 50, **more})
+    )
 
 
 def discordant(only_a, only_b, both=5, neither=3):
@@ -70,24 +73,20 @@ def test_unknown_judge_is_error_with_suggestion():
         compared(value, b="a")
 
 
-@pytest.mark.parametrize("wrong", [{"n_bootstrap": 0}, {"confidence": 1.0}, {"seed": -1}])
+@pytest.mark.parametrize("wrong", [{"replicates": -1}, {"confidence": 1.0}, {"seed": -1}, {"method": "bca"}])
 def test_settings_out_of_range_are_refused(wrong):
     value = votes_value(discordant(1, 1), criteria=[FACTS], judges=["a", "b"])
-    with pytest.raises(ValueError, match=r"`(n_bootstrap|confidence|seed)` "):
+    with pytest.raises(
+        ValueError, match=r"`(replicates|confidence|seed)` |compared by the smoothed bootstrap alone, not by 'bca'"
+    ):
         compared(value, **wrong)
-
-
-def test_drawn_seed_is_returned():
-    value = votes_value(discordant(4, 3), criteria=[FACTS], judges=["a", "b"])
-    first = compared(value, seed=None)
-    assert compared(value, seed=first.seed) == first
 
 
 def test_comparison_draws_whole_clusters():
     rows = discordant(4, 3)
     for place, row in enumerate(rows):
         row["metadata"] = {"group": place % 2}
-    found = compared(votes_value(rows, criteria=[FACTS], judges=["a", "b"]), cluster="group", n_bootstrap=200)
+    found = compared(votes_value(rows, criteria=[FACTS], judges=["a", "b"]), cluster="group", replicates=200)
     assert found.unit == "cluster"
     # Even places: 2 to 2 of 8 items; odd ones: 2 to 1 of 7. Weights of single items would give another error.
     assert found.accuracy.difference.estimate == pytest.approx(1 / 15)
@@ -141,7 +140,7 @@ def test_comparison_equals_loop_over_same_draws(value, modes, seed):
     for item in value["items"]:
         for cells in item["votes"].values():
             cells[:] = [cell[0] if isinstance(cell, list) else cell for cell in cells]
-    found = compared(value, seed=seed, n_bootstrap=40, cannot_assess=modes.cannot_assess, na_mode=modes.na_mode)
+    found = compared(value, seed=seed, replicates=40, cannot_assess=modes.cannot_assess, na_mode=modes.na_mode)
     n = len(ballots.used(value))
     expected = slow_values(value, modes, "a", "b", range(n))
     drawn = np.random.default_rng(seed).integers(0, n, (5, n))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import html.parser
 
-from deemster.agreement import compute_metrics
+from deemster.agreement import BootstrapSettings, compute_metrics
 from deemster.datasets import Votes
 from tests.agreement import make_results as results
 
@@ -28,12 +28,12 @@ class _Tags(html.parser.HTMLParser):
 
 
 def test_notebook_shows_answer_reasons_and_warnings_first():
-    page = compute_metrics(votes("facts"), seed=1)._repr_html_()
+    page = compute_metrics(votes("facts"), bootstrap=BootstrapSettings(seed=1))._repr_html_()
     assert page.index("Can this judge be trusted?") < page.index("Why: ") < page.index("mean kappa")
 
 
 def test_criteria_are_shown_with_their_kappa():
-    page = compute_metrics(votes("facts"), seed=1)._repr_html_()
+    page = compute_metrics(votes("facts"), bootstrap=BootstrapSettings(seed=1))._repr_html_()
     assert "<code>facts</code>" in page
     assert '<th scope="col" class="number">kappa</th>' in page
 
@@ -45,9 +45,9 @@ def test_results_with_every_kind_of_criterion_can_be_shown():
 
 def test_name_from_data_makes_no_element():
     hostile, plain = _Tags(), _Tags()
-    page = compute_metrics(votes("<img src=x onerror=alert(1)>$x$"), seed=1)._repr_html_()
+    page = compute_metrics(votes("<img src=x onerror=alert(1)>$x$"), bootstrap=BootstrapSettings(seed=1))._repr_html_()
     hostile.feed(page)
-    plain.feed(compute_metrics(votes("facts"), seed=1)._repr_html_())
+    plain.feed(compute_metrics(votes("facts"), bootstrap=BootstrapSettings(seed=1))._repr_html_())
     assert "img" not in hostile.tags
     assert hostile.tags == plain.tags
     assert "$x$" not in page

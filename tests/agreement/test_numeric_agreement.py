@@ -11,11 +11,18 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from deemster.agreement import MetricsResult, NumericCriterionMetrics, compare_judges, compute_metrics
+from deemster.agreement import (
+    BootstrapSettings,
+    MetricsResult,
+    NumericCriterionMetrics,
+    compare_judges,
+    compute_metrics,
+)
 from deemster.datasets import RubricDataset, Votes, with_ground_truth
 from deemster.errors import InputError
 from deemster.text.markdown_layout import render_markdown
 from tests.agreement.make_votes import FACTS, votes_value
+from tests.builders.arguments import agreement_arguments
 
 GRADE = {"name": "grade", "requirement": "How good is it?", "minimum": 1, "maximum": 5}
 TONE = {
@@ -58,7 +65,7 @@ def votes_of(frame, *, more=(), **changes):
 
 
 def numeric(votes, **options):
-    result = compute_metrics(votes, **{"n_bootstrap": 50, **options})
+    result = compute_metrics(votes, **agreement_arguments(**{"replicates": 50, **options}))
     return next(part for part in result.per_criterion if isinstance(part, NumericCriterionMetrics))
 
 
@@ -132,7 +139,7 @@ def test_groups_without_a_correlation_are_left_out_and_missing_keys_are_no_group
 
 def test_more_items_than_are_ranked_in_replicates_give_nearly_the_same_intervals():
     few, many = table(5, documents=80), table(5, documents=100)
-    one, other = (numeric(votes_of(frame), n_bootstrap=400).intervals["spearman"] for frame in (few, many))
+    one, other = (numeric(votes_of(frame), replicates=400).intervals["spearman"] for frame in (few, many))
     # Imagined items move no expansion.
     assert other.ci.width == pytest.approx(one.ci.width, rel=0.4)
 
@@ -140,11 +147,11 @@ def test_more_items_than_are_ranked_in_replicates_give_nearly_the_same_intervals
 def test_intervals_hold_their_estimates_and_have_a_width_even_without_any_error():
     frame = table(1, noise=0.0, shift=0.0)
     frame["a"] = frame["b"] = frame["truth"]
-    found = numeric(votes_of(frame), n_bootstrap=300)
+    found = numeric(votes_of(frame), replicates=300)
     assert (found.concordance, found.rmse) == (pytest.approx(1.0), 0.0)
     assert found.intervals["concordance"].ci.lower < 0.999
     assert found.intervals["rmse"].ci.upper > 0.01
-    for result in numeric(votes_of(table(2)), n_bootstrap=300, group="document", system="system").intervals.values():
+    for result in numeric(votes_of(table(2)), replicates=300, group="document", system="system").intervals.values():
         assert result.ci.lower <= result.estimate <= result.ci.upper
 
 
@@ -155,8 +162,8 @@ def test_concordance_interval_holds_its_level():
         frame = table(seed + 100, documents=5, noise=0.6, shift=0.0)
         if truth is None:
             whole = table(999, documents=800, noise=0.6, shift=0.0)
-            truth = numeric(votes_of(whole), n_bootstrap=1).concordance
-        ci = numeric(votes_of(frame), n_bootstrap=200).intervals["concordance"].ci
+            truth = numeric(votes_of(whole), replicates=1).concordance
+        ci = numeric(votes_of(frame), replicates=200).intervals["concordance"].ci
         covered += ci.lower <= truth <= ci.upper
         runs += 1
     assert covered / runs >= 0.88
@@ -165,7 +172,7 @@ def test_concordance_interval_holds_its_level():
 def test_numbers_and_verdicts_stand_side_by_side():
     frame = table(4)
     both = votes_of(frame, more=("MET",), criteria=(GRADE, FACTS))
-    alone, mixed = numeric(votes_of(frame)), compute_metrics(both, n_bootstrap=50)
+    alone, mixed = numeric(votes_of(frame)), compute_metrics(both, bootstrap=BootstrapSettings(replicates=50))
     first, second = mixed.per_criterion
     assert (first.index, second.index, second.accuracy) == (0, 1, 1.0)
     assert first.concordance == alone.concordance
@@ -201,7 +208,7 @@ def people_of(frame, seed, spread=0.3):
 def test_annotators_have_interval_alpha_and_the_annotator_test():
     krippendorff = pytest.importorskip("krippendorff")
     votes = people_of(table(8), 1)
-    result = compute_metrics(votes, n_bootstrap=50)
+    result = compute_metrics(votes, bootstrap=BootstrapSettings(replicates=50))
     labels = np.stack([labels.numbers[0] for labels in votes.blocks[0].annotations.values()])
     expected = krippendorff.alpha(labels, level_of_measurement="interval")
     assert result.human.per_criterion[0].krippendorff_alpha == pytest.approx(expected, abs=1e-9)
@@ -220,7 +227,7 @@ def test_answer_follows_the_lower_end_of_concordance():
         assert answers[noise] == expected or (expected, answers[noise]) == ("yes", "with care")
     assert answers[0.1] == "yes"
     assert answers[2.5] == "not yet"
-    without = compute_metrics(votes_of(table(2)), bootstrap=False).verdict
+    without = compute_metrics(votes_of(table(2)), bootstrap=BootstrapSettings(replicates=0)).verdict
     assert (without.answer, without.reasons) == (None, ("no-interval: mean concordance has no interval",))
 
 
@@ -238,7 +245,13 @@ def test_lower_of_kappa_and_concordance_decides():
 
 
 def test_result_is_written_read_and_rendered(tmp_path):
-    result = compute_metrics(votes_of(table(2)), n_bootstrap=50, per_judge=True, group="document", system="system")
+    result = compute_metrics(
+        votes_of(table(2)),
+        bootstrap=BootstrapSettings(replicates=50),
+        per_judge=True,
+        group="document",
+        system="system",
+    )
     result.save(tmp_path / "r.json")
     assert MetricsResult.from_file(tmp_path / "r.json") == result
     row = result.to_dataframe().set_index("level").loc["criterion"]
@@ -254,7 +267,7 @@ def test_result_is_written_read_and_rendered(tmp_path):
 
 
 def test_judges_are_compared_by_score_where_all_is_numeric():
-    found = compare_judges(votes_of(table(2)), None, "a", "b", n_bootstrap=50, seed=1)
+    found = compare_judges(votes_of(table(2)), None, "a", "b", bootstrap=BootstrapSettings(replicates=50, seed=1))
     assert found.per_criterion == ()
     assert found.accuracy.a is None
     assert found.score_rmse.a is not None
@@ -276,7 +289,9 @@ def test_nominal_criterion_without_values_prints_neither_bias_nor_rmse():
         for at, said in enumerate(["warm", "cold"] * 20)
     ]
     result = compute_metrics(
-        Votes.parse(votes_value(items, criteria=(TONE,), judges="a")), n_bootstrap=50, per_judge=True
+        Votes.parse(votes_value(items, criteria=(TONE,), judges="a")),
+        bootstrap=BootstrapSettings(replicates=50),
+        per_judge=True,
     )
     assert result.per_criterion[0].kappa is not None
     assert (result.score_rmse, result.bias.mean_bias, result.bias.n_samples) == (None, None, 0)

@@ -7,7 +7,7 @@ import random
 import pytest
 from scipy import stats
 
-from deemster.agreement import MetricsResult, compute_metrics
+from deemster.agreement import BootstrapSettings, MetricsResult, compute_metrics
 from deemster.datasets import Votes
 from deemster.errors import InputError
 from tests.agreement.make_votes import votes_value
@@ -79,9 +79,11 @@ def test_places_on_a_scale_are_mirrored():
 def test_whole_pairs_are_resampled_unless_clusters_are_named():
     chance = random.Random(3)
     data = votes([pair(f"p{at}", chance.choice(("first", "second")), "first") for at in range(30)])
-    result = compute_metrics(data, pair="pair", n_bootstrap=50)
+    result = compute_metrics(data, pair="pair", bootstrap=BootstrapSettings(replicates=50))
     assert result.bootstrap.unit == "cluster"
-    assert result.intervals == compute_metrics(data, cluster="pair", n_bootstrap=50).intervals
+    assert (
+        result.intervals == compute_metrics(data, cluster="pair", bootstrap=BootstrapSettings(replicates=50)).intervals
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,12 @@ def test_pairs_that_are_none_are_an_error(key, message):
 
 
 def test_result_with_position_bias_is_read_back(tmp_path):
-    result = compute_metrics(votes([pair("p", "first", "first")]), pair="pair", n_bootstrap=20)
+    result = compute_metrics(
+        votes([pair("p", "first", "first")]), pair="pair", bootstrap=BootstrapSettings(replicates=20)
+    )
     result.save(tmp_path / "r.json")
     assert MetricsResult.from_file(tmp_path / "r.json") == result
-    assert compute_metrics(votes([pair("p", "first", "first")]), n_bootstrap=20).position_bias is None
+    assert (
+        compute_metrics(votes([pair("p", "first", "first")]), bootstrap=BootstrapSettings(replicates=20)).position_bias
+        is None
+    )

@@ -7,7 +7,7 @@ import random
 import msgspec
 import pytest
 
-from deemster.agreement import MetricsResult, TrustVerdict, annotator_tests, compute_metrics
+from deemster.agreement import BootstrapSettings, MetricsResult, TrustVerdict, annotator_tests, compute_metrics
 from deemster.agreement.agreement_report import agreement_sections
 from deemster.agreement.trust_verdict import SUBSTANTIAL
 from deemster.datasets import Votes
@@ -194,7 +194,7 @@ def test_leaving_intervals_out_is_never_milder(seed, kappa):
     rng = random.Random(seed)
     truth = [rng.random() < 0.5 for _ in range(60)]
     items = items_of(noisy(rng, truth, kappa), truth)
-    without = verdict_of(items, bootstrap=False)
+    without = verdict_of(items, bootstrap=BootstrapSettings(replicates=0))
     assert (without.answer, codes(without)) == (None, ["no-interval"])
     for least in ("yes", "with care", "not yet"):
         assert verdict_of(items).reaches(least) or not without.reaches(least)
@@ -270,7 +270,10 @@ def simulated(seed, *, n, missed=0.0, let_through=0.0, repetitions=1, **header):
 
 
 def test_judge_that_passes_a_third_of_what_people_fail_is_no_plain_yes():
-    results = [compute_metrics(simulated(seed, n=150, let_through=0.35), n_bootstrap=100) for seed in range(20)]
+    results = [
+        compute_metrics(simulated(seed, n=150, let_through=0.35), bootstrap=BootstrapSettings(replicates=100))
+        for seed in range(20)
+    ]
     capped = [result for result in results if "one-way" in codes(result.verdict)]
     assert len(capped) >= 18
     assert "yes" not in {result.verdict.answer for result in capped}
@@ -279,7 +282,10 @@ def test_judge_that_passes_a_third_of_what_people_fail_is_no_plain_yes():
 
 
 def test_good_judge_is_not_capped_for_the_side_of_its_errors():
-    results = [compute_metrics(simulated(n, n=150, missed=0.06, let_through=0.06), n_bootstrap=20) for n in range(20)]
+    results = [
+        compute_metrics(simulated(n, n=150, missed=0.06, let_through=0.06), bootstrap=BootstrapSettings(replicates=20))
+        for n in range(20)
+    ]
     assert [result for result in results if "one-way" in codes(result.verdict)] == []
 
 
@@ -298,7 +304,7 @@ def test_repetitions_of_a_sample_are_one_unit():
     for seed in range(30):
         # A quarter of all verdicts is wrong, alike on all repetitions of a sample: the true kappa is .4565.
         votes = simulated(seed, n=12, missed=0.25, let_through=0.25, repetitions=10, cluster="sample")
-        result = compute_metrics(votes, n_bootstrap=200)
+        result = compute_metrics(votes, bootstrap=BootstrapSettings(replicates=200))
         assert (result.n_items, result.n_units) == (120, 12)
         assert result.verdict.answer != "yes"
         interval = result.intervals["mean_kappa"].ci

@@ -44,7 +44,9 @@ def label(store, positions, *, order, agree=0.9, seed=1):
 
 
 def aligned(store):
-    return dm.compute_metrics(labelled_votes(store, store.run("latest")), n_bootstrap=100)
+    return dm.compute_metrics(
+        labelled_votes(store, store.run("latest")), bootstrap=dm.agreement.BootstrapSettings(replicates=100)
+    )
 
 
 def test_labels_of_uncertain_samples_alone_give_no_answer(store):

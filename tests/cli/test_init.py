@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
+import jsonschema_rs
 import pytest
 import yaml
+from click.testing import Result
 
-from deemster.cli.init import TEMPLATES, WORKFLOW
+from deemster.cli.init import AGENTS, SCHEMA, TEMPLATES, WORKFLOW
 from tests.cli.workspace import EPOCH, called, written
 
 FILES = {
@@ -27,6 +31,11 @@ FILES = {
 
 def files_of(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def in_folder(template: str) -> list[str]:
+    """What stands in the folder of a suite that `init` wrote."""
+    return sorted([*FILES[template], AGENTS, SCHEMA])
 
 
 def steps(workflow: Path) -> dict[str, str]:
@@ -46,7 +55,7 @@ def test_template_runs_offline_at_once(template, folder):
     made = called("init", "fresh", "--template", template)
     assert made.exit_code == 0
     assert made.stdout.endswith("Next: deemster run fresh/suite.yml\n")
-    assert files_of(folder / "fresh") == [str(WORKFLOW), *FILES[template]]
+    assert files_of(folder / "fresh") == [str(WORKFLOW), ".gitignore", *in_folder(template)]
     for named in files_of(folder / "fresh"):
         assert f"fresh/{named}" in made.stdout
     done = called("run", "fresh/suite.yml", "--offline", "--to", "-")
@@ -94,7 +103,7 @@ def test_judge_of_the_grading_template_can_be_compared_with_a_person(folder):
 
 def test_without_terminal_and_template_the_template_is_qa(folder):
     assert called("init").exit_code == 0
-    assert (folder / "suite.yml").read_text().splitlines()[2] == "name: qa"
+    assert (folder / "suite.yml").read_text().splitlines()[3] == "name: qa"
 
 
 def test_unknown_template_is_bad_input(folder):
@@ -125,7 +134,7 @@ def test_on_a_terminal_the_template_is_asked_for(folder):
         assert f"{template:8} {about}".encode() in shown
     assert b"Template (qa, rag, agent, judge, grading) [qa]: " in shown
     assert shown.count(b"Template (") == 2
-    assert (folder / "fresh" / "suite.yml").read_text().splitlines()[2] == "name: agent"
+    assert (folder / "fresh" / "suite.yml").read_text().splitlines()[3] == "name: agent"
 
 
 @pytest.mark.parametrize("taken", ["app.py", "suite.yml"])
@@ -143,15 +152,24 @@ def test_in_a_repository_the_workflow_is_written_at_its_root(folder):
     done = called("init", "evals/shop 1")
     assert f"{WORKFLOW}." in done.stdout
     assert steps(folder / WORKFLOW)["SUITE"] == "evals/shop 1/suite.yml"
-    assert files_of(folder / "evals") == [f"shop 1/{name}" for name in FILES["qa"]]
+    assert (folder / ".gitignore").exists()
+    assert files_of(folder / "evals") == [f"shop 1/{name}" for name in in_folder("qa")]
 
 
-def test_existing_workflow_is_kept(folder):
-    written(folder, {str(WORKFLOW): "mine\n"})
+@pytest.mark.parametrize(
+    ("taken", "advice"),
+    [
+        (str(WORKFLOW), "add a step that runs suite.yml"),
+        (AGENTS, "`deemster help assistants` has what to add"),
+        (".gitignore", "`.deemster/` belongs into it"),
+    ],
+)
+def test_existing_file_that_others_use_too_is_kept(taken, advice, folder):
+    written(folder, {taken: "mine\n"})
     done = called("init")
     assert done.exit_code == 0
-    assert f"Kept {WORKFLOW}: add a step that runs suite.yml.\n" in done.stdout
-    assert (folder / WORKFLOW).read_text() == "mine\n"
+    assert f"Kept {taken}: {advice}.\n" in done.stdout
+    assert (folder / taken).read_text() == "mine\n"
     assert "suite.yml" in files_of(folder)
 
 
@@ -172,3 +190,66 @@ def test_steps_of_the_workflow_pass_or_fail_with_the_gate(answer, code, folder):
     assert codes == [0, code]
     assert ("fail" in summary.read_text().lower()) is bool(code)
     assert {"report.html", "report.xml"} <= set(files_of(folder))
+
+
+def test_git_ignores_the_runs(folder):
+    subprocess.run(["git", "init", "--quiet"], check=True)
+    called("init", "evals")
+    assert called("run", "evals/suite.yml", "--quiet").exit_code == 0
+    listed = subprocess.run(["git", "ls-files", "--others", "--exclude-standard"], capture_output=True, check=True)
+    assert b".deemster" not in listed.stdout
+    assert b"evals/suite.yml" in listed.stdout
+
+
+@pytest.mark.parametrize("template", FILES)
+def test_editor_finds_the_schema_of_the_suite(template, folder):
+    called("init", "--template", template)
+    first, *_ = (folder / "suite.yml").read_text().splitlines()
+    named = re.fullmatch(r"# yaml-language-server: \$schema=(\S+)", first)[1]
+    schema = jsonschema_rs.validator_for(json.loads((folder / named).read_text()))
+    suite = yaml.safe_load((folder / "suite.yml").read_text())
+    assert schema.is_valid(suite)
+    assert not schema.is_valid({**suite, "metrisc": []})
+
+
+def commands_of(page: str) -> list[str]:
+    """The commands in the blocks of a page."""
+    return [line for block in re.findall(r"```bash\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("template", FILES)
+def test_assistant_that_follows_the_page_runs_reads_and_mends(template, folder, monkeypatch):
+    called("init", "fresh", "--template", template)
+    monkeypatch.chdir(folder / "fresh")
+    answers = Path("app.py") if Path("app.py").exists() else Path("replies.yml")
+    good = answers.read_text()
+    answers.write_text(spoilt(good))
+
+    outcomes = {}
+    for command in commands_of(Path(AGENTS).read_text()):
+        if "--only failed" in command:
+            answers.write_text(good)
+            # A new process would import it anew.
+            sys.modules.pop("app", None)
+        done = called(*command.replace("SAMPLE", failed_sample(outcomes)).split()[1:])
+        outcomes[command] = done
+        assert done.exit_code in (0, 1, 3), command + done.output
+
+    codes = {command: done.exit_code for command, done in outcomes.items()}
+    assert codes["deemster run suite.yml --quiet --name before"] in (1, 3)
+    assert codes["deemster run suite.yml --quiet"] == 0
+    assert "fail" not in outcomes["deemster compare before latest"].stdout.splitlines()[0].lower()
+
+
+def spoilt(text: str) -> str:
+    """An application, or a file of replies, whose answers are of no use."""
+    if "outputs:" in text:
+        return re.sub(r'^(  [\w-]+): ".*"$', r'\1: "No."', text, flags=re.MULTILINE)
+    names = re.findall(r"^def (\w+)\(input", text, re.MULTILINE)
+    return text + "".join(f"\n\ndef {name}(input):\n    return 'No.'\n" for name in names)
+
+
+def failed_sample(outcomes: Mapping[str, Result]) -> str:
+    """The first sample that a brief names; before there is one, what stands for it."""
+    brief = outcomes.get("deemster show latest --failed")
+    return "SAMPLE" if brief is None else re.search(r"^### `([\w-]+)`", brief.stdout, re.MULTILINE)[1]

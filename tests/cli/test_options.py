@@ -52,7 +52,7 @@ def test_flag_has_the_name_and_the_default_of_its_argument(command, function):
     arguments = inspect.signature(function).parameters
     flags = {option.name: option for option in app.get_command(None, command).params}
     both = set(arguments) & set(flags)
-    named = {"agreement": {"per_slice", "per_judge", "cluster"}}
+    named = {"agreement": {"per_judge", "judges"}}
     assert both >= named.get(command, {"repetitions"} if command == "run" else {"baseline", "alpha", "every"})
     for name in both - {"cache", "store"}:
         default = flags[name].default
@@ -61,4 +61,23 @@ def test_flag_has_the_name_and_the_default_of_its_argument(command, function):
 
 
 def test_settings_of_agreement_are_arguments_of_compute_metrics():
-    assert set(AgreementSettings.__struct_fields__) < set(inspect.signature(dm.compute_metrics).parameters)
+    every = {
+        "bootstrap": "bca",
+        "n_bootstrap": 9,
+        "confidence": 0.9,
+        "seed": 7,
+        "na_mode": "as_unmet",
+        "group": "topic",
+    }
+    every |= {
+        "cannot_assess": "as_unmet",
+        "epsilon": 0.1,
+        "system": "by",
+        "pair": "pair",
+        "cluster": "by",
+        "per_slice": True,
+    }
+    assert set(every) == set(AgreementSettings.__struct_fields__)
+    arguments = AgreementSettings(**every).arguments
+    assert set(arguments) < set(inspect.signature(dm.compute_metrics).parameters)
+    assert arguments["bootstrap"] == dm.agreement.BootstrapSettings("bca", 9, 0.9, 7)

@@ -43,7 +43,7 @@ def test_every_exit_code_is_reached_and_its_decision_printed(folder, golden, nam
 def test_gate_table_of_a_report_is_printed(folder, golden):
     ready(folder, 'margin: 0.05, cohorts: "*", max_single_drop: 0.5', wrong={1}, metrics="exact-match, token-f1")
     ran(folder, wrong=range(1, 12))
-    shown = called("show", "latest", COLUMNS="200").stdout
+    shown = called("show", "latest", "--full", COLUMNS="200").stdout
     golden("cli/baseline-gate-report.txt", shown[: shown.index("Per-metric")])
 
 
@@ -84,7 +84,7 @@ def test_only_the_first_checks_of_many_are_printed_with_their_intervals(folder):
     tagged = dataset(90, tags=[f"t{place}" for place in range(30)])
     result = ran(folder, count=90, wrong=set(range(80)), golden_yml=tagged)
     lines = [line for line in result.stderr.splitlines() if line.startswith("  ")]
-    assert lines[0].startswith("  fail: baseline.margin.metrics.exact-match: -0.8889 (interval -0.9434 to")
+    assert lines[0].startswith("  fail: baseline.margin.metrics.exact-match: -0.89 (interval -0.94 to")
     assert (len(lines), lines[-1]) == (21, "  ... and 11 more; `deemster show RUN` shows all.")
 
 
@@ -272,7 +272,8 @@ def test_same_seed_gives_the_same_interval(folder):
     ready(folder, "margin: 0.05", wrong={1})
     ran(folder, wrong={2, 3})
     first, second = (
-        called("compare", "baseline", "latest", "--margin", "0.05", "--seed", "5", "--to", "-").stdout for _ in range(2)
+        called("compare", "baseline", "latest", "--margin", "0.05", "--set", "seed=5", "--to", "-").stdout
+        for _ in range(2)
     )
     assert first == second
     assert json.loads(first)["gate"]["checks"][0]["low"] < 0

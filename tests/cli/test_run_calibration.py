@@ -57,7 +57,8 @@ def test_report_shows_the_corrected_rate_beside_the_judges():
     assert found["low"] < 0.65 < found["high"]
     assert found["value"] < report["metrics"]["llm-as-judge"]["pass_rate"]
     assert (found["labels"], found["note"], found["mean"]) == (100, None, None)
-    assert "Corrected for the errors of judges" in done.stdout
+    assert "llm-as-judge, corrected" in done.stdout
+    assert "Corrected for the errors of judges" in called("show", "latest", "--full").stdout
 
 
 def test_stored_run_is_rendered_again_with_the_same_bytes():

@@ -54,7 +54,7 @@ def test_stored_run_gives_the_same_report_again():
     first = called("run", "work/suite.json", "--to", "-")
     again = called("show", "latest", "--to", "-")
     assert again.stdout == first.stdout
-    shown = called("show", "latest")
+    shown = called("show", "latest", "--full")
     assert "Criteria" in shown.stdout
 
 

@@ -70,7 +70,7 @@ def refused(suite, folder, command="check"):
 
 
 def test_every_report_counts_and_shows_what_is_not_applicable(where_world, golden):
-    result = called("run", "suite.yml", *FLAGS, COLUMNS="120")
+    result = called("run", "suite.yml", "--full", *FLAGS, COLUMNS="120")
     assert result.exit_code == 0, result.output
     golden("cli/run-where.txt", result.stdout)
     golden("cli/run-where.md", Path("r.md").read_text())
@@ -107,7 +107,7 @@ def test_every_report_counts_and_shows_what_is_not_applicable(where_world, golde
     frame = load_report("r.json").to_dataframe()
     assert (frame["cause"] == "not_applicable").sum() == 5
     assert called("show", "latest", "hello").stdout.count(": not applicable, outside its `where`") == 2
-    assert re.search(r"short-german .* 2 +0 +2\n", called("show", "latest").stdout)
+    assert re.search(r"short-german .* 2 +0 +2\n", called("show", "latest", "--full").stdout)
 
 
 def test_stored_run_shows_the_same_bytes_again(where_world):
@@ -168,7 +168,7 @@ def test_where_that_cannot_be_used_is_named_with_the_nearest(where_world, where,
 def test_auto_that_applies_nowhere_is_undefined_and_macro_f1_leaves_it_out(where_world):
     suite = SUITE.replace("citation-groundedness: { where: auto, threshold: 0.9 }", "ndcg: { where: auto, name: ndcg }")
     written(where_world, {"suite.yml": suite + "gate: { metrics: { ndcg: { min_pass_rate: 0.1 } } }\n"})
-    result = called("run", "suite.yml", "--to", "r.json")
+    result = called("run", "suite.yml", "--full", "--to", "r.json")
     assert "ndcg applies to none of the 4 samples." in result.stderr
     assert "It rests on 2 of 3 metrics; these apply to no sample: ndcg." in result.stdout
     report = json.loads(Path("r.json").read_text())
@@ -196,8 +196,9 @@ def test_part_that_no_metric_applies_to_has_no_numbers(where_world):
     assert result.exit_code == 0, result.output
     report = json.loads(Path("r.json").read_text())
     assert (report["macro_f1"], report["pass_rate"], report["samples"][0]["pass_rate"]) == (None, None, None)
-    assert "1 sample that no metric applies to" in result.stdout
-    assert "Macro-F1 (avg pass-rate across all metrics): n/a" in result.stdout
+    assert result.stdout.startswith("No gate. No metric applies to any sample.\n")
+    assert "1 sample that no metric applies to" in called("show", "latest", "--full").stdout
+    assert "Macro-F1 (avg pass-rate across all metrics): n/a" in called("show", "latest", "--full").stdout
     assert "no metric applies" in called("show", "latest", "hello").stdout
 
 

@@ -129,7 +129,10 @@ def test_many_different_numbers_are_a_range():
     data = read(labels="id;quality\n" + rows, verdicts="id;quality\n" + rows)
     (criterion,) = data.rubric.criteria
     assert (criterion.kind, criterion.minimum, criterion.maximum) == ("numeric", 0, 7.25)
-    assert dm.compute_metrics(data.votes, data.labels, bootstrap=False).score_rmse == 0
+    assert (
+        dm.compute_metrics(data.votes, data.labels, bootstrap=dm.agreement.BootstrapSettings(replicates=0)).score_rmse
+        == 0
+    )
 
 
 def test_only_columns_of_both_sheets_are_criteria():

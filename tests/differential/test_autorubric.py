@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from deemster.agreement import compute_metrics
+from deemster.agreement import BootstrapSettings, compute_metrics
 from deemster.datasets import Votes, derive
 from deemster.errors import InputError
 from deemster.rubrics.criterion import FAILED, FAILED_WORST
@@ -276,7 +276,7 @@ def test_every_field_equals_autorubric_or_is_listed_difference(peer, seed):
         if "error" in theirs:
             check_refusal(votes, call, theirs["error"])
             continue
-        ours = plain(compute_metrics(votes, None, bootstrap=False, **call))
+        ours = plain(compute_metrics(votes, None, bootstrap=BootstrapSettings(replicates=0), **call))
         facts = Facts(value, answer["items"], call)
         assert list(disagreements(theirs, ours, facts)) == [], call
         assert same(facts.accuracy(None, binary=True), ours["binary_accuracy"])
@@ -401,7 +401,9 @@ def test_intervals_equal_autorubric_on_same_draws(peer):
     draws = [rng.integers(0, units, units).tolist() for _ in range(replicates)]
     theirs = peer.answer(value, [{"draws": draws, "confidence_level": 0.9}])["results"][0]
     votes = Votes.parse(value)
-    ours = compute_metrics(votes, None, bootstrap="percentile", n_bootstrap=replicates, seed=seed, confidence=0.9)
+    ours = compute_metrics(
+        votes, None, bootstrap=BootstrapSettings(method="percentile", replicates=replicates, seed=seed, confidence=0.9)
+    )
     assert ours.n_items == units
     for name in ("accuracy_ci", "kappa_ci", "rmse_ci"):
         assert getattr(ours.bootstrap, name) == pytest.approx(tuple(theirs["bootstrap"][name]), abs=1e-9), name
@@ -416,7 +418,7 @@ def field(result: Any, path: str) -> Any:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_deliberate_difference_follows_specification(peer, row):
     theirs = peer.answer(row.votes, [row.call], truth_as_graded=False)["results"][0]
-    ours = plain(compute_metrics(Votes.parse(row.votes), None, bootstrap=False, **row.call))
+    ours = plain(compute_metrics(Votes.parse(row.votes), None, bootstrap=BootstrapSettings(replicates=0), **row.call))
     assert {path: field(theirs, path) for path in row.theirs} == {path: near(one) for path, one in row.theirs.items()}
     assert {path: field(ours, path) for path in row.ours} == {path: near(one) for path, one in row.ours.items()}
 

@@ -76,10 +76,12 @@ def test_accuracies_of_swapped_pairs_are_those_of_the_published_table(folder, ta
         for row in chosen
     ]
     found = votes(items, list(orders), "12")
-    result = dm.compute_metrics(found, per_judge=True, n_bootstrap=50)
+    result = dm.compute_metrics(found, per_judge=True, bootstrap=dm.agreement.BootstrapSettings(replicates=50))
     right = [judge.criterion_accuracy * judge.n_samples for judge in result.per_judge.values()]
     assert right == pytest.approx([int(table["correct"]), int(table["correct_swapped"])])
-    compared = dm.agreement.compare_judges(found, None, *orders, n_bootstrap=50, seed=0).per_criterion[0]
+    compared = dm.agreement.compare_judges(
+        found, None, *orders, bootstrap=dm.agreement.BootstrapSettings(replicates=50)
+    ).per_criterion[0]
     both = compared.accuracy_a * compared.n_samples - compared.only_a_right
     assert both == pytest.approx(int(table["correct_both"]))
 
@@ -112,7 +114,9 @@ def test_consistency_over_both_orders_is_that_of_the_published_table(folder, tab
         for order, column in enumerate((judge, f"{judge} swapped"))
     ]
     found = votes(items, [judge], ("first", "second"))
-    (bias,) = dm.compute_metrics(found, pair="pair", n_bootstrap=50).position_bias
+    (bias,) = dm.compute_metrics(
+        found, pair="pair", bootstrap=dm.agreement.BootstrapSettings(replicates=50)
+    ).position_bias
     answers = [(row[judge], row[f"{judge} swapped"]) for row in chosen if row[judge] and row[f"{judge} swapped"]]
     assert bias.n_pairs == len(answers)
     assert bias.consistency * bias.n_pairs == pytest.approx(sum(a == b for a, b in answers))
@@ -147,7 +151,9 @@ def test_kappas_of_annotators_are_those_of_the_published_table():
 
 
 def test_consensus_of_annotators_has_the_published_distribution():
-    result = dm.compute_metrics(panda_votes(), n_bootstrap=50, judges=["pandalm-7b"])
+    result = dm.compute_metrics(
+        panda_votes(), bootstrap=dm.agreement.BootstrapSettings(replicates=50), judges=["pandalm-7b"]
+    )
     assert [option.support_true for option in result.per_criterion[0].per_option] == [105, 422, 472]
     assert result.human.disputed == ()
 
@@ -159,7 +165,9 @@ def test_accuracy_and_macro_scores_of_judges_equal_another_implementation(judge)
     said = [{"Tie": "0", "garbage": "0"}.get(row[judge], row[judge]) for row in table]
     truth = [Counter(row[name] for name in ANNOTATORS).most_common(1)[0][0] for row in table]
     expected = precision_recall_fscore_support(truth, said, average="macro")[:3]
-    result = dm.compute_metrics(panda_votes(unreadable="0"), judges=[judge], n_bootstrap=50)
+    result = dm.compute_metrics(
+        panda_votes(unreadable="0"), judges=[judge], bootstrap=dm.agreement.BootstrapSettings(replicates=50)
+    )
     options = result.per_criterion[0].per_option
     macro = [fmean(getattr(option, name) for option in options) for name in ("precision", "recall", "f1")]
     assert result.criterion_accuracy == pytest.approx(accuracy_score(truth, said), abs=1e-12)
@@ -167,7 +175,9 @@ def test_accuracy_and_macro_scores_of_judges_equal_another_implementation(judge)
 
 
 def test_unreadable_reply_is_left_out_and_counted():
-    result = dm.compute_metrics(panda_votes(), judges=["gpt-3.5-turbo"], n_bootstrap=50)
+    result = dm.compute_metrics(
+        panda_votes(), judges=["gpt-3.5-turbo"], bootstrap=dm.agreement.BootstrapSettings(replicates=50)
+    )
     assert (result.n_samples, result.coverage_stats.n_errored) == (974, 25)
     assert result.coverage_stats.coverage == 974 / 999
 
@@ -235,7 +245,9 @@ def test_alpha_of_experts_equals_another_implementation(dimension):
     place = DIMENSIONS.index(dimension)
     data = [[int(row[name][place]) for row in rows("summeval/labels.csv")] for name in EXPERTS]
     alpha = krippendorff.alpha(data, level_of_measurement="ordinal", value_domain=[1, 2, 3, 4, 5])
-    result = dm.compute_metrics(summary_votes(dimension, "worker1", EXPERTS), n_bootstrap=50)
+    result = dm.compute_metrics(
+        summary_votes(dimension, "worker1", EXPERTS), bootstrap=dm.agreement.BootstrapSettings(replicates=50)
+    )
     assert result.human.per_criterion[0].krippendorff_alpha == pytest.approx(alpha, abs=1e-12)
 
 
@@ -250,7 +262,7 @@ def test_bias_of_clustered_summaries_is_the_t_test_of_document_means(dimension, 
     means = [fmean(each) for each in differences.values()]
     expected = scipy_stats.ttest_1samp(means, 0)
     found = summary_votes(dimension, judge, ("expert1",))
-    bias = dm.compute_metrics(found, cluster="document", n_bootstrap=50).bias
+    bias = dm.compute_metrics(found, cluster="document", bootstrap=dm.agreement.BootstrapSettings(replicates=50)).bias
     assert (bias.mean_bias, bias.p_value) == pytest.approx((fmean(means), expected.pvalue), rel=1e-9)
     interval = expected.confidence_interval()
     assert (bias.ci.lower, bias.ci.upper) == pytest.approx((interval.low, interval.high), rel=1e-9)
@@ -274,7 +286,9 @@ def test_error_of_kappa_over_documents_is_that_of_a_jackknife(dimension):
     ]
     error = stdev(without) * (len(without) - 1) / math.sqrt(len(without))
     found = summary_votes(dimension, "worker1", ("expert1",))
-    clustered = dm.compute_metrics(found, cluster="document", n_bootstrap=1000).intervals["mean_kappa"]
+    clustered = dm.compute_metrics(
+        found, cluster="document", bootstrap=dm.agreement.BootstrapSettings(replicates=1000)
+    ).intervals["mean_kappa"]
     assert clustered.estimate == pytest.approx(weighted_kappa(every), abs=1e-12)
     assert clustered.standard_error == pytest.approx(error, rel=0.15)
     assert clustered.ci.lower < clustered.estimate < clustered.ci.upper
@@ -285,7 +299,9 @@ def test_clusters_widen_the_intervals_of_kappa():
     for dimension in DIMENSIONS:
         found = summary_votes(dimension, "worker1", ("expert1",))
         plain, clustered = (
-            dm.compute_metrics(found, cluster=key, n_bootstrap=500).intervals["mean_kappa"].ci.width
+            dm.compute_metrics(found, cluster=key, bootstrap=dm.agreement.BootstrapSettings(replicates=500))
+            .intervals["mean_kappa"]
+            .ci.width
             for key in (None, "document")
         )
         ratios.append(clustered / plain)
@@ -312,7 +328,13 @@ def test_numeric_ratings_correlate_by_level_as_computed_directly(dimension):
         )
     file = {"schema_version": "deemster.votes.v1", "rubric": {"criteria": [criterion]}, "items": items}
     cast = dm.Votes.parse(file | {"judges": [{"id": name} for name in WORKERS]})
-    result = dm.compute_metrics(cast, group="document", system="system", cluster="document", n_bootstrap=20)
+    result = dm.compute_metrics(
+        cast,
+        group="document",
+        system="system",
+        cluster="document",
+        bootstrap=dm.agreement.BootstrapSettings(replicates=20),
+    )
     (found,) = result.per_criterion
 
     def by(key: int) -> list[tuple[list[float], list[float]]]:

@@ -29,6 +29,10 @@ import deemster as dm
         (dm.improve_rubric, {"rounds": 1}, "settings=dm.grading.ImprovementSettings(rounds=...)"),
         (dm.targets.HttpTarget, {"output": "answer"}, "reply=dm.targets.ReplyPaths(output=...)"),
         (dm.targets.HttpTarget, {"timeout_s": 5}, "limits=dm.targets.HttpLimits(timeout_s=...)"),
+        (dm.CriterionGrader, {"auto_na": False}, "questions=dm.judges.QuestionSettings(auto_na=...)"),
+        (dm.CriterionGrader, {"cascade": None}, "judges=dm.judges.Cascade(...)"),
+        (dm.compute_metrics, {"seed": 7}, "bootstrap=dm.agreement.BootstrapSettings(seed=...)"),
+        (dm.compute_metrics, {"n_bootstrap": 50}, "bootstrap=dm.agreement.BootstrapSettings(replicates=...)"),
         (dm.improve_rubric, {"progress_file": "x.db"}, 'storage="progress.db"'),
         (dm.audit.judge, {"limits": None}, "calls=dm.ModelCalls(...)"),
     ],
@@ -86,8 +90,8 @@ def test_signature_shows_the_parameters_of_now_alone():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"calls": {"cache": "a.jsonl"}}, "`calls` is `ModelCalls(...)`, not {'cache': 'a.jsonl'}."),
-        ({"settings": None}, "`settings` is `EvaluationSettings(...)`, not None."),
+        ({"calls": {"cache": "a.jsonl"}}, "`calls` is `dm.ModelCalls(...)`, not {'cache': 'a.jsonl'}."),
+        ({"settings": None}, "`settings` is `dm.EvaluationSettings(...)`, not None."),
     ],
 )
 def test_settings_that_are_no_such_object_are_an_error(given, message):

@@ -91,7 +91,9 @@ def test_agreement_and_calibration_take_a_document_as_one_unit(tmp_path):
                     at="2026-11-18T00:00:00.000000Z", verdict="pass" if position % 3 else "fail", order="random",
                 ),
             )  # fmt: skip
-        result = dm.compute_metrics(labelled_votes(opened, run), n_bootstrap=100)
+        result = dm.compute_metrics(
+            labelled_votes(opened, run), bootstrap=dm.agreement.BootstrapSettings(replicates=100)
+        )
     assert (result.n_items, result.n_units) == (40, 5)
     found = dm.calibrate(run.id, "viewer", store=store).metrics["exact-match"]
     assert (found.n, found.samples) == (40, 5)

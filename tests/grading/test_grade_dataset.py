@@ -266,9 +266,9 @@ def test_metrics_of_a_grading_are_those_of_its_votes():
     data = dataset({"id": "i", "submission": "x", "ground_truth": ["MET", "UNMET", "good", "warm"]})
     grading = run(data, "ab")
     votes = grading.votes()
-    assert compute_metrics(grading, data, per_judge=True, seed=3) == compute_metrics(
-        votes, data, per_judge=True, seed=3
-    )
+    assert compute_metrics(
+        grading, data, per_judge=True, bootstrap=dm.agreement.BootstrapSettings(seed=3)
+    ) == compute_metrics(votes, data, per_judge=True, bootstrap=dm.agreement.BootstrapSettings(seed=3))
     assert compute_metrics(grading) == compute_metrics(votes)
 
 

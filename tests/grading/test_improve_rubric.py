@@ -24,7 +24,7 @@ WEAK = {"The facts are alright.": 0.6}
 def improved(judge, author, *, items=200, **options):
     grader = options.pop("grader", GRADER)
     given = {"writer": "writer", "criteria": 1, **options}
-    settings = {name: given.pop(name) for name in ImprovementSettings._fields if name in given}
+    settings = {name: given.pop(name) for name in ImprovementSettings.__struct_fields__ if name in given}
     given["settings"] = ImprovementSettings(**settings)
     return dm.improve_rubric(RUBRIC, dataset(items), grader, models=models(judge, author), **arguments(**given))
 
@@ -259,9 +259,9 @@ def test_failed_writer_stops_improvement(trail):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rounds": 0}, "`rounds`"),
-        ({"criteria": True}, "`criteria`"),
-        ({"alpha": 1.0}, "`alpha`"),
+        ({"rounds": 0}, "rounds must be"),
+        ({"criteria": True}, "criteria must be"),
+        ({"alpha": 1.0}, "alpha must be"),
         ({"writer": "wirter"}, "Did you mean `writer`?"),
         ({"train": 1.5}, "train"),
         ({"cluster": "autor"}, "no `autor`"),

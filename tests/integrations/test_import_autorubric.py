@@ -85,7 +85,7 @@ def test_every_vote_of_an_ensemble_is_kept_for_alignment(panel):
 
 
 def test_each_judge_of_an_ensemble_is_compared_with_people(panel):
-    found = dm.compute_metrics(panel, per_judge=True, bootstrap=False)
+    found = dm.compute_metrics(panel, per_judge=True, bootstrap=dm.agreement.BootstrapSettings(replicates=0))
     # The panel follows the strict judge where it is split, and is between the judges on the tone.
     assert [one.accuracy for one in found.per_criterion[:2]] == [1, 1]
     assert found.per_criterion[2].exact_accuracy == 0

@@ -130,7 +130,7 @@ def test_failure_shows_question_expected_output_and_reason_and_no_code(shop):
             "  output: I do not know.",
             "  contains: 0.0000, passes with >= 0.5",
             "*_ gate[[]cohorts.policy.min_pass_rate] _*",
-            "fail: cohorts.policy.min_pass_rate: 0.5000 (interval 0.09* to 0.90*), required 0.9: *below*",
+            "fail: cohorts.policy.min_pass_rate: 0.50 (interval 0.09 to 0.91), required 0.9: *below*",
             "suite.yml: Gate: fail*`deemster show *`",
         ]
     )

@@ -113,13 +113,13 @@ def score(metric: Any, expected: str, output: str) -> float | None:
 
 
 def metrics_of(
-    criteria: list[dict], items: list[tuple[list, dict[str, list]]], **options: Any
+    criteria: list[dict], items: list[tuple[list, dict[str, list]]], method: str = "smoothed", **options: Any
 ) -> dm.agreement.MetricsResult:
     """What the votes of judges on items, each with its true labels, come to."""
     rows = [{"id": f"q{place}", "ground_truth": truth, "votes": votes} for place, (truth, votes) in enumerate(items)]
     judges = [{"id": judge} for judge in items[0][1]]
     votes = {"schema_version": "deemster.votes.v1", "rubric": {"criteria": criteria}, "judges": judges, "items": rows}
-    return dm.compute_metrics(dm.Votes.parse(votes), n_bootstrap=50, **options)
+    return dm.compute_metrics(dm.Votes.parse(votes), bootstrap=dm.agreement.BootstrapSettings(method, 50), **options)
 
 
 @pytest.mark.parametrize("reproduction", HELD)
@@ -175,7 +175,7 @@ def test_pearson_of_three_pairs_has_a_p_value():
 
 
 def test_percentile_interval_of_one_item_is_its_value():
-    metrics = metrics_of([SCALE], [(["2"], {"a": ["4"]})], bootstrap="percentile")
+    metrics = metrics_of([SCALE], [(["2"], {"a": ["4"]})], method="percentile")
     assert (metrics.score_rmse, metrics.bootstrap.rmse_ci) == (0.5, (0.5, 0.5))
 
 

@@ -95,7 +95,6 @@ def test_every_renderer_says_once_beside_macro_f1_that_it_is_the_mean_pass_rate(
         "terminal": shown(report, 120),
         "md": report.to_markdown(),
         "html": report.to_html(),
-        "notebook": report._repr_html_(),
         "github": github_job_summary(report),
     }
     plain = {name: html.unescape(re.sub(r"<[^>]*>|[*`]", "", text)) for name, text in texts.items()}

@@ -169,7 +169,9 @@ def test_agreement_of_three_people_is_alpha_with_an_interval(desks, store):
     for item in votes["items"]:
         # The target failed for one sample, which the alignment leaves out; people labelled it.
         item["votes"]["judge"] = ["MET"]
-    align = dm.compute_metrics(dm.Votes.parse(votes), n_bootstrap=500).human.intervals["krippendorff_alpha"]
+    align = dm.compute_metrics(
+        dm.Votes.parse(votes), bootstrap=dm.agreement.BootstrapSettings(replicates=500)
+    ).human.intervals["krippendorff_alpha"]
     assert agreement["interval"] == pytest.approx([align.ci.lower, align.ci.upper], abs=0.1)
     assert agreement["interval"][0] < agreement["value"] < agreement["interval"][1]
 
@@ -231,7 +233,7 @@ def test_labels_leave_as_csv_and_votes(desks, store):
         "inclusion_probability": "1",
     }  # fmt: skip
     votes = dm.Votes.parse(ada.get("labels/export?run=only&format=votes"))
-    result = dm.compute_metrics(votes, n_bootstrap=50)
+    result = dm.compute_metrics(votes, bootstrap=dm.agreement.BootstrapSettings(replicates=50))
     # The target failed for q05. Of the others, people fail q02 alone where the metric passes.
     assert (result.n_items, result.criterion_accuracy) == (11, pytest.approx(10 / 11))
     assert result.per_criterion[0].name == "exact-match"
@@ -250,7 +252,9 @@ def test_alignment_page_is_what_align_says(desks, store):
         for client in (ada, bert):
             label(client, position, "fail" if position in (1, 2, 9) else "pass")
     found = ada.get("runs/only/alignment")
-    wanted = dm.compute_metrics(labelled_votes(store, store.run("only")), n_bootstrap=500)
+    wanted = dm.compute_metrics(
+        labelled_votes(store, store.run("only")), bootstrap=dm.agreement.BootstrapSettings(replicates=500)
+    )
     assert (found["source"], found["result"]) == ("labels", json.loads(wanted.to_json()))
 
 
@@ -298,7 +302,7 @@ def test_criteria_of_a_metric_are_labelled_one_by_one(essays):
     for position, facts in enumerate(("UNMET", "MET", "MET")):
         label(client, position, facts, criterion="facts", **request)
     votes = labelled_votes(store, store.run("only"))
-    found = dm.compute_metrics(votes, bootstrap=False)
+    found = dm.compute_metrics(votes, bootstrap=dm.agreement.BootstrapSettings(replicates=0))
     assert [(one.name, one.n_samples) for one in found.per_criterion] == [("essay/facts", 3), ("essay/depth", 1)]
     assert found.per_criterion[0].accuracy == pytest.approx(2 / 3)
     lines = list(csv.DictReader(io.StringIO(labels_csv(store, store.run("only")))))

@@ -1,3 +1,4 @@
+from deemster.agreement._bootstrap_replicates import BootstrapSettings as BootstrapSettings
 from deemster.agreement.cascade_calibration import CascadeCalibration as CascadeCalibration
 from deemster.agreement.cascade_calibration import CascadePoint as CascadePoint
 from deemster.agreement.cascade_calibration import calibrate_cascade as calibrate_cascade

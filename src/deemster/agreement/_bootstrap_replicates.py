@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from deemster.agreement._labelled_votes import Floats
 from deemster.agreement._score_statistics import STRIP, ScoreSums
 from deemster.agreement._verdict_statistics import Values
 from deemster.agreement.result_models import BootstrapResult
-from deemster.errors import InputError
+from deemster.errors import InputError, did_you_mean, visible
 from deemster.stats.bootstrap_intervals import (
     Ends,
     acceleration,
@@ -26,7 +26,6 @@ from deemster.stats.bootstrap_intervals import (
 from deemster.stats.bootstrap_resampling import (
     BLOCK_BYTES,
     bayesian_weight_blocks,
-    drawn_seed,
     imagined_weights,
     resample_blocks,
 )
@@ -45,45 +44,58 @@ _CHUNK = 64
 _ROUNDING = 1e-12
 
 
-class BootstrapOptions(NamedTuple):
-    """How many replicates are drawn, the level of their intervals, and the seed of the draws.
+class BootstrapSettings(NamedTuple):
+    """How numbers of agreement get their intervals.
 
-    Without replicates there are no intervals.
+    Attributes:
+        method: "smoothed", "percentile" or "bca".
+        replicates: How many replicates are drawn. With 0 there are no intervals, and then no answer to whether the
+            judge can be trusted.
+        confidence: The level of all intervals.
+        seed: The seed of the draws.
     """
 
-    replicates: int
-    confidence: float
-    seed: int
+    method: Method = "smoothed"
+    replicates: int = 1000
+    confidence: float = 0.95
+    seed: int = 0
+
+    def checked(self) -> Self:
+        """The settings as plain numbers.
+
+        Raises:
+            InputError: One of them is not as described.
+
+        >>> BootstrapSettings(replicates=100, seed=7).checked()
+        BootstrapSettings(method='smoothed', replicates=100, confidence=0.95, seed=7)
+        """
+        if self.method not in METHODS:
+            name = visible(str(self.method), limit=60)
+            raise InputError(f"`method` of a bootstrap has no {name!r}. {did_you_mean(name, METHODS)}")
+        if not isinstance(self.confidence, (int, float, np.number)) or not 0 < self.confidence < 1:
+            raise InputError(f"`confidence` lies strictly between 0 and 1, not {self.confidence!r:.60}.")
+
+        replicates = _whole_number("replicates", self.replicates)
+        seed = _whole_number("seed", self.seed)
+        return self._replace(replicates=replicates, confidence=float(self.confidence), seed=seed)
 
 
-def check_bootstrap_options(*, n_bootstrap: int, confidence: float, seed: int | None) -> BootstrapOptions:
-    """Check the arguments of a bootstrap; a seed is drawn where none is given.
+SMOOTHED: Final = BootstrapSettings()
+
+
+def _whole_number(name: str, value: object) -> int:
+    """A whole number from 0 on, of any type but True and False.
 
     Raises:
-        InputError: One of them is not as described.
-
-    >>> check_bootstrap_options(n_bootstrap=1000, confidence=0.95, seed=7)
-    BootstrapOptions(replicates=1000, confidence=0.95, seed=7)
+        InputError: It is none.
     """
-    replicates = _whole_number(n_bootstrap)
-    if replicates is None or replicates < 1:
-        raise InputError(f"`n_bootstrap` is a whole number from 1 on, not {n_bootstrap!r:.60}.")
-    if not isinstance(confidence, (int, float, np.number)) or not 0 < confidence < 1:
-        raise InputError(f"`confidence` lies strictly between 0 and 1, not {confidence!r:.60}.")
-    checked_seed = drawn_seed() if seed is None else _whole_number(seed)
-    if checked_seed is None or checked_seed < 0:
-        raise InputError(f"`seed` is a whole number from 0 on, not {seed!r:.60}.")
-    return BootstrapOptions(replicates, float(confidence), checked_seed)
-
-
-def _whole_number(value: object) -> int | None:
-    """A whole number of any type; None for everything else, True and False included."""
-    if isinstance(value, bool):
-        return None
     try:
-        return operator.index(value)  # type: ignore[arg-type]
+        number = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        return None
+        number = -1
+    if number < 0:
+        raise InputError(f"`{name}` is a whole number from 0 on, not {value!r:.60}.")
+    return number
 
 
 def replicate_statistics(
@@ -252,7 +264,7 @@ def _standard_deviations(values: Floats, defined: NDArray[np.int64]) -> Floats:
 
 
 def smoothed_results(
-    statistic: Callable[[Floats, np.random.Generator | None], Floats], *, units: int, drawing: BootstrapOptions
+    statistic: Callable[[Floats, np.random.Generator | None], Floats], *, units: int, drawing: BootstrapSettings
 ) -> tuple[BootstrapResult, ...]:
     """The statistics of a stack, each with its smoothed interval; without replicates there are no intervals.
 

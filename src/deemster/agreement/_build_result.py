@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from deemster.agreement._bootstrap_replicates import BootstrapOptions, Method
-from deemster.agreement._contingency_counts import ContingencyCounts, CriterionGroup
+from deemster.agreement._agreement_statistics import Options, Statistics
+from deemster.agreement._contingency_counts import CriterionGroup
 from deemster.agreement._error_intervals import bias_with_interval
 from deemster.agreement._labelled_votes import FAILED_BELOW, CriterionColumn, Floats, LabelledVotes
-from deemster.agreement._numeric_agreement import Levels, correlation_result, numeric_metrics
-from deemster.agreement._score_statistics import CORRELATIONS, ICC_FORMS, PairedScores, ScoreSums
+from deemster.agreement._numeric_agreement import correlation_result, numeric_metrics
+from deemster.agreement._score_statistics import CORRELATIONS, ICC_FORMS, PairedScores
 from deemster.agreement._tag_slices import FEWEST_ITEMS, SliceEstimates
-from deemster.agreement._verdict_classes import AbstentionModes
-from deemster.agreement._verdict_statistics import COVERAGE_RATES, KINDS, Key
+from deemster.agreement._verdict_statistics import COVERAGE_RATES, KINDS
 from deemster.agreement.metrics_result import MetricsResult
 from deemster.agreement.result_models import (
     AbstentionStats,
@@ -75,78 +72,6 @@ _TWINS_OF_NUMBERS = (
     *((f"score_icc.{form}", f"judge_icc.{form}") for form in ICC_FORMS),
 )
 _SAME = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the caller asks for.
-
-    Attributes:
-        modes: What an abstention counts as.
-        method: The method of the intervals; None for a result without.
-        bootstrap: How replicates are drawn, and the level of all intervals.
-        per_judge: Whether each judge is compared with the truth.
-        per_slice: Whether each tag has numbers of its own.
-    """
-
-    modes: AbstentionModes
-    method: Method | None
-    bootstrap: BootstrapOptions
-    per_judge: bool
-    per_slice: bool
-
-    @property
-    def drawing(self) -> BootstrapOptions:
-        """How replicates are drawn, if there are any."""
-        return self.bootstrap if self.method is not None else self.bootstrap._replace(replicates=0)
-
-
-@dataclass(frozen=True, eq=False)
-class Statistics:
-    """Every statistic, and the counts it rests on.
-
-    Attributes:
-        layout: Where the counts stand.
-        counts: Counts of the data themselves, cells × 1.
-        scores: Score-level sums and correlations.
-        estimates: The statistics of the data by key; None where undefined.
-        intervals: Their intervals by key; None without a bootstrap.
-        slices: The slices; None where they are not asked for.
-        levels: How items are grouped for correlations of numbers.
-    """
-
-    layout: ContingencyCounts
-    counts: Floats
-    scores: ScoreSums
-    estimates: Mapping[Key, float | None]
-    intervals: Mapping[Key, BootstrapResult] | None
-    slices: SliceEstimates | None
-    levels: Levels
-
-    def value(self, *key: Any) -> float | None:
-        """A statistic by its key; None where it is undefined or does not exist."""
-        return self.estimates.get(key)
-
-    def numbers_of(self, model: type[msgspec.Struct], *scope: Any) -> dict[str, Any]:
-        """The statistics of a scope that a model has a field for, by name; None where undefined."""
-        return {name: self.value(*scope, name) for name in _number_fields(model)}
-
-    def scope_intervals(self, *scope: Any) -> Intervals:
-        """The intervals of all statistics of a scope, by name."""
-        return None if self.intervals is None else self._intervals_by_scope.get(scope, {})
-
-    @cached_property
-    def _intervals_by_scope(self) -> dict[Key, dict[str, BootstrapResult]]:
-        found: dict[Key, dict[str, BootstrapResult]] = {}
-        for key, interval in (self.intervals or {}).items():
-            found.setdefault(key[:-1], {})[key[-1]] = interval
-        return found
-
-
-@cache
-def _number_fields(model: type[msgspec.Struct]) -> tuple[str, ...]:
-    """The fields of a model that hold a number or None, in order."""
-    return tuple(field.name for field in msgspec.structs.fields(model) if field.type == float | None)
 
 
 class Extras(NamedTuple):
@@ -218,7 +143,7 @@ def _with_exact_shares(
         votes: The labelled votes; where clusters are resampled, pairs are not independent and nothing changes.
         options: The method and the level.
     """
-    if intervals is None or options.method != "smoothed" or votes.clusters is not None:
+    if intervals is None or options.bootstrap.method != "smoothed" or votes.clusters is not None:
         return intervals
     found = dict(intervals)
     for name, n in counts.items():
@@ -266,7 +191,7 @@ def _overall_intervals(
     With a single criterion, shares have the intervals of that one. A number has one interval under all its names.
     """
     intervals = statistics.scope_intervals("all") if judge is None else statistics.scope_intervals("judge", judge)
-    if intervals is not None and options.method == "smoothed":
+    if intervals is not None and options.bootstrap.method == "smoothed":
         ci = _bias(options, statistics, judge).ci or intervals["bias"].ci
         names = ("bias", "score_limits.mean") if judge is None else ("bias",)
         intervals = intervals | {name: msgspec.structs.replace(intervals[name], ci=ci) for name in names}
@@ -324,13 +249,13 @@ def _errors_by_side(votes: LabelledVotes) -> dict[str, Any]:
 def _bias(options: Options, statistics: Statistics, judge: int | None = None) -> BiasResult:
     """The bias of the panel or a judge, with an interval that holds its level where few units differ."""
     comparison = statistics.scores.comparisons[0 if judge is None else 1 + judge]
-    if options.method != "smoothed" or statistics.intervals is None:
+    if options.bootstrap.method != "smoothed" or statistics.intervals is None:
         return comparison.pairs.bias
     return bias_with_interval(comparison.pairs.bias, statistics.intervals[*comparison.scope, "bias"].ci)
 
 
 def _bootstrap(votes: LabelledVotes, options: Options, intervals: Intervals) -> BootstrapResults | None:
-    if intervals is None or options.method is None:
+    if intervals is None:
         return None
     return BootstrapResults(
         accuracy_ci=interval_ends(intervals["criterion_accuracy"].ci),
@@ -339,7 +264,7 @@ def _bootstrap(votes: LabelledVotes, options: Options, intervals: Intervals) -> 
         n_bootstrap=options.bootstrap.replicates,
         confidence_level=options.bootstrap.confidence,
         seed=options.bootstrap.seed,
-        method=options.method,
+        method=options.bootstrap.method,
         unit=votes.unit,
     )
 
@@ -352,7 +277,7 @@ def _limits(options: Options, statistics: Statistics) -> ScoreLimits | None:
     mean, lower, upper = (statistics.value("all", f"score_limits.{name}") for name in ("mean", "lower", "upper"))
     ends: list[ConfidenceInterval | None] = [None, None]
     deviation = statistics.value("all", "bias.std_bias")
-    if options.method == "smoothed" and statistics.intervals is not None:
+    if options.bootstrap.method == "smoothed" and statistics.intervals is not None:
         ends = [statistics.intervals["all", f"score_limits.{name}"].ci for name in ("lower", "upper")]
     elif deviation and lower is not None and upper is not None:
         confidence = options.bootstrap.confidence
@@ -425,7 +350,7 @@ def _numeric(
         votes,
         statistics.levels,
         {place: _coverage(votes, options, statistics, place, n) for place, n in pairs.items()},
-        options.drawing,
+        options.bootstrap,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deemster.agreement._bootstrap_replicates import BootstrapOptions, smoothed_results
+from deemster.agreement._bootstrap_replicates import BootstrapSettings, smoothed_results
 from deemster.agreement._contingency_counts import count_by_unit, find_patterns
 from deemster.agreement._imagined_units import imagined_votes, table_shapes, unit_size, vote_shapes
 from deemster.agreement._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
@@ -351,7 +351,7 @@ def annotator_trials_by_criterion(
     return tests
 
 
-def human_agreement(votes: LabelledVotes, drawing: BootstrapOptions, *, epsilon: float = 0.2) -> HumanAgreement | None:
+def human_agreement(votes: LabelledVotes, drawing: BootstrapSettings, *, epsilon: float = 0.2) -> HumanAgreement | None:
     """Measure how people agree among each other, and how far the judges are from that.
 
     Each annotator in turn is compared with the consensus of all others; the ceiling is the mean over annotators. The

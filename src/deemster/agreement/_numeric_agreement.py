@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from deemster.agreement._bootstrap_replicates import BootstrapOptions, smoothed_results
+from deemster.agreement._bootstrap_replicates import BootstrapSettings, smoothed_results
 from deemster.agreement._error_intervals import bias_with_interval, with_exact_ends
 from deemster.agreement._imagined_units import unit_size
 from deemster.agreement._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes, require_key
@@ -69,7 +69,7 @@ def numeric_metrics(
     votes: LabelledVotes,
     levels: Levels,
     coverage: Mapping[int, CoverageStats | None],
-    drawing: BootstrapOptions,
+    drawing: BootstrapSettings,
 ) -> tuple[dict[int, NumericCriterionMetrics], BootstrapResult | None]:
     """The metrics of every numeric criterion by its index, and the mean of their concordances.
 

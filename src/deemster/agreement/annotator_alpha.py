@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from deemster.agreement._bootstrap_replicates import BootstrapOptions, smoothed_results
+from deemster.agreement._bootstrap_replicates import BootstrapSettings, smoothed_results
 from deemster.agreement._imagined_units import imagined_votes, vote_shapes
 from deemster.agreement._labelled_votes import Floats
 from deemster.agreement.result_models import BootstrapResult
@@ -46,5 +46,6 @@ def annotator_alpha(answers: Ratings, *, replicates: int, seed: int) -> Bootstra
             summed = summed + imagined_weights(vote_shapes(size), weights.shape[1], rng).T @ imagined
         return alpha_from_coincidences(summed.reshape(-1, size, size), units=weights.T @ paired)[None]
 
-    (found,) = smoothed_results(alpha, units=len(counts), drawing=BootstrapOptions(replicates, 0.95, seed))
+    drawing = BootstrapSettings(replicates=replicates, seed=seed)
+    (found,) = smoothed_results(alpha, units=len(counts), drawing=drawing)
     return found

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from deemster.agreement._bootstrap_replicates import BootstrapOptions, smoothed_results
+from deemster.agreement._bootstrap_replicates import BootstrapSettings, smoothed_results
 from deemster.agreement._imagined_units import table_shapes
 from deemster.agreement._position_bias import compare_orders
 from deemster.agreement.calibration_result import (
@@ -291,7 +291,8 @@ def _kappa(
         tables = np.moveaxis(counts.reshape(size, size, -1), -1, 0)
         return np.stack([kappa(tables, "nominal"), accuracy(tables)])
 
-    found = smoothed_results(statistic, units=units.size, drawing=BootstrapOptions(_REPLICATES, confidence, seed))[0]
+    drawing = BootstrapSettings(replicates=_REPLICATES, confidence=confidence, seed=seed)
+    found = smoothed_results(statistic, units=units.size, drawing=drawing)[0]
     return estimate_with(found.estimate, found.ci, len(people))
 
 

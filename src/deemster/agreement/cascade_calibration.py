@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from deemster.agreement._bootstrap_replicates import BootstrapOptions, check_bootstrap_options
+from deemster.agreement._bootstrap_replicates import BootstrapSettings
 from deemster.agreement._cascade_outcomes import CascadeOutcomes, cascade_outcomes
 from deemster.agreement._labelled_votes import Floats, Indices
 from deemster.datasets import Votes
@@ -122,7 +122,7 @@ def calibrate_cascade(
     costs: Mapping[str, float],
     tolerance: float = 0.01,
     confidence: float = 0.95,
-    seed: int | None = None,
+    seed: int = 0,
     fresh_items: int | None = None,
 ) -> CascadeCalibration:
     """Find the cheapest threshold of a cascade from stored votes, with intervals that hold although it was chosen.
@@ -149,14 +149,14 @@ def calibrate_cascade(
         costs: What one answer (one criterion of one item, one repeat) costs, by judge.
         tolerance: How much accuracy below the best may be given up for a lower cost.
         confidence: The level of the intervals.
-        seed: The seed of the draws; drawn where none is given.
+        seed: The seed of the draws.
         fresh_items: The size of the run that the intervals speak of; None for the long run.
 
     Raises:
         InputError: A judge is unknown, a cost is missing or negative, the cheap judge states no confidence anywhere,
             fewer than two items can be used, or an argument is not as described.
     """
-    options = check_bootstrap_options(n_bootstrap=REPLICATES, confidence=confidence, seed=seed)
+    options = BootstrapSettings(replicates=REPLICATES, confidence=confidence, seed=seed).checked()
     _check_judges(votes, cheap, strong, costs)
     _check_numbers(tolerance, fresh_items)
     outcomes = cascade_outcomes(votes, cheap=cheap, strong=strong, costs=costs)
@@ -169,7 +169,7 @@ def calibrate_cascade(
 
 def _calibration(
     outcomes: CascadeOutcomes,
-    options: BootstrapOptions,
+    options: BootstrapSettings,
     costs: dict[str, float],
     *,
     tolerance: float,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from deemster.agreement._bootstrap_replicates import check_bootstrap_options, smoothed_results
+from deemster.agreement._bootstrap_replicates import SMOOTHED, BootstrapSettings, smoothed_results
 from deemster.agreement._contingency_counts import count_by_unit
 from deemster.agreement._imagined_units import AGREEMENT, DISAGREEMENT, unit_size
 from deemster.agreement._labelled_votes import (
@@ -30,6 +30,7 @@ from deemster.agreement.result_models import (
 )
 from deemster.datasets import RubricDataset, Votes
 from deemster.errors import InputError, visible
+from deemster.errors.parameter_checks import checks_parameters
 from deemster.stats import confusion_tables as tables
 from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.multiple_testing import holm
@@ -37,17 +38,16 @@ from deemster.stats.nan_arithmetic import float_or_none, quotient
 from deemster.stats.paired_tests import mcnemar
 
 
+@checks_parameters
 def compare_judges(
     result: Votes | HasVotes | str | Path,
     dataset: RubricDataset | str | Path | None,
     a: str,
     b: str,
     *,
-    n_bootstrap: int = 1000,
+    bootstrap: BootstrapSettings = SMOOTHED,
     cannot_assess: AbstentionMode = "exclude",
     na_mode: AbstentionMode = "exclude",
-    confidence: float = 0.95,
-    seed: int | None = None,
     cluster: Cluster | None = None,
 ) -> JudgeComparison:
     """Compare two judges of a panel on the cells that are covered for both.
@@ -61,11 +61,9 @@ def compare_judges(
         dataset: Where the truth comes from; None where the votes carry it.
         a: The one judge.
         b: The other judge.
-        n_bootstrap: How many replicates are drawn.
+        bootstrap: How differences get their intervals; the method is "smoothed".
         cannot_assess: What an abstention counts as on binary criteria.
         na_mode: What an abstention counts as on multi-choice criteria.
-        confidence: The level of the intervals.
-        seed: The seed of the draws; None draws one, and the result names it.
         cluster: A metadata key, or the cluster of each item by id; whole clusters are resampled.
 
     Raises:
@@ -75,7 +73,9 @@ def compare_judges(
     References: Q. McNemar, Psychometrika 12 (1947); S. Holm, Scandinavian Journal of Statistics 6 (1979); B. Efron,
     R. J. Tibshirani, An introduction to the bootstrap (1993).
     """
-    options = check_bootstrap_options(n_bootstrap=n_bootstrap, confidence=confidence, seed=seed)
+    options = bootstrap.checked()
+    if options.method != "smoothed":
+        raise InputError(f"Judges are compared by the smoothed bootstrap alone, not by {options.method!r}.")
     modes = AbstentionModes(cannot_assess, na_mode)
     votes = read_labelled_votes(result, dataset, modes=modes, cluster=cluster)
     judges = votes.judge_place(a), votes.judge_place(b)

@@ -213,7 +213,7 @@ class _GateTrial:
         self._names = metric_spellings(job.plan.metrics)
         rules = self._gate.baseline or BaselineRules()
         # Only a decision is wanted: no p-value of a difference is shown.
-        self._settings = comparison_settings(rules, seed=job.seed)._replace(tests=False)
+        self._settings = msgspec.structs.replace(comparison_settings(rules, seed=job.seed), tests=False)
         self.reference = copy.copy(reference)
         cohorts = {*rules.cohorts, *(rule.cohort for rule in self._gate.rules)}
         if EVERY not in cohorts:

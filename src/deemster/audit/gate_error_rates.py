@@ -233,8 +233,8 @@ class GateTrial:
         self._template: MarkTable = pool.template(cohorts | set(() if rules is None else rules.cohorts))
         self._settings = ComparisonSettings(seed=seed, tests=False)
         if rules is not None:
-            self._settings = self._settings._replace(
-                confidence=rules.confidence, margin=rules.margin, cluster=rules.cluster
+            self._settings = msgspec.structs.replace(
+                self._settings, confidence=rules.confidence, margin=rules.margin, cluster=rules.cluster
             )
 
     def decide(self, before: SimulatedRun, after: SimulatedRun) -> TrialResult:

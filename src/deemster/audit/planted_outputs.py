@@ -13,8 +13,9 @@ from deemster.datasets.planted_defects import GoodOutput, reference_output
 from deemster.engine.backend import InThisProcess, RemainingWork, RunWork
 from deemster.engine.model_access import NO_LIMITS, ModelCalls
 from deemster.engine.progress import ProgressCounter
-from deemster.engine.score_batch import WorkItem, settle_marks
+from deemster.engine.settle_marks import settle_marks
 from deemster.engine.watchers import Watchers
+from deemster.engine.work_items import WorkItem
 from deemster.errors import ConfigurationError, did_you_mean, plural
 from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.evaluation.resolved_evaluation import Evaluation

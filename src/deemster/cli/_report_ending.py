@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deemster.datasets import SelectedPart
     from deemster.gate import GateDecision
     from deemster.report import Report
+    from deemster.report.overview import NamedRun
     from deemster.store import RunRow
 
 # So many checks that did not pass are named where no report is printed.
@@ -31,7 +32,7 @@ def write_and_print(
     *,
     quotes: Mapping[str, frozenset[str] | None],
     quiet: bool,
-    again: str | None,
+    named: NamedRun | None,
     comparison: Comparison | None = None,
 ) -> ExitCode:
     """Write and print a report; returns the exit code.
@@ -41,11 +42,9 @@ def write_and_print(
         reports: Where it is written, and what it leaves out.
         quotes: By a metric's name, the details that may repeat text.
         quiet: Whether it is not printed on the terminal.
-        again: The command that writes it again; None where it is not stored.
+        named: How commands find the run; None where it is not stored.
         comparison: Its comparison with the baseline, where there is one.
     """
-    from deemster.report.report_sections import report_sections
-
     code = exit_code(report)
     shown = reports.shown(report, quotes)
     compared = None if comparison is None else reports.shown_comparison(comparison, quotes.get)
@@ -53,18 +52,33 @@ def write_and_print(
         reports.write(shown, comparison=compared)
     except ReportError as error:
         complain(str(error))
-        if again is not None:
+        if named is not None:
+            again = f"deemster show {report.run.id}{named.store_flag}"
             note(f"The run is stored. To write its report again: {again}")
         code = ExitCode.INCOMPLETE
     if not quiet:
         reports.note_texts()
     if not reports.takes_stdout and not quiet:
-        print_sections(report_sections(shown))
+        print_report(shown, named, full=reports.full)
     elif report.gate is not None:
         _print_verdict(report.gate, report.run.part)
     warn_of_open_checks(report.gate)
     _note_what_is_missing(shown, is_printed=not reports.takes_stdout and not quiet)
     return code
+
+
+def print_report(report: Report, named: NamedRun | None, *, full: bool) -> None:
+    """Print a report.
+
+    Args:
+        report: The report.
+        named: How commands find the run; None where it is not stored.
+        full: Whether it is printed whole, and not one screen of it.
+    """
+    from deemster.report.overview import overview_sections
+    from deemster.report.report_sections import report_sections
+
+    print_sections(report_sections(report) if full else overview_sections(report, named))
 
 
 def exit_code(report: Report) -> ExitCode:

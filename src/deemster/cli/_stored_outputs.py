@@ -111,12 +111,13 @@ def _refuse_flags(context: click.Context, *, is_dataset: bool) -> None:
 def _write_and_print(rescoring: Rescoring, store: Store, reports: ReportOptions | None, *, quiet: bool) -> ExitCode:
     """Write and print the report of one run, or a line about one of several; returns the exit code."""
     from deemster.report.build_report import quoted_details
+    from deemster.report.overview import NamedRun
 
     report, code = rescoring.report, ExitCode.PASSED
     if reports is not None:
         quotes = quoted_details(store, report.run.id)
-        again = f"deemster show {report.run.id} --store {store.where}"
-        code = write_and_print(report, reports, quotes=quotes, quiet=quiet, again=again)
+        named = NamedRun(report.run.id, f" --store {store.where}")
+        code = write_and_print(report, reports, quotes=quotes, quiet=quiet, named=named)
     elif rescoring.missing is None:
         note(f"{report.run.id}: {plural(report.totals.executions, 'output')} marked")
     if rescoring.missing is not None:

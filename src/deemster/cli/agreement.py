@@ -52,7 +52,7 @@ class MeasureOptions(NamedTuple):
         from deemster.agreement import compute_metrics
 
         judges = self.judges or None
-        return compute_metrics(votes, labels, judges=judges, per_judge=self.per_judge, **self.settings.stated)
+        return compute_metrics(votes, labels, judges=judges, per_judge=self.per_judge, **self.settings.arguments)
 
     def pair_judges(self, votes: Votes, labels: RubricDataset | None) -> tuple[JudgePair, ...]:
         """How often each two judges agree, under the settings of the result."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 
 from deemster.cli._command import Verb
+from deemster.cli._packaged_files import packaged_files
+from deemster.cli.init import AGENTS
 from deemster.cli.main import GROUPS, app
 from deemster.errors import did_you_mean, visible
 
@@ -118,6 +120,10 @@ TOPICS = {
         branch add --as-baseline, so that later runs are held against it; on a pull request add --to pr-comment.md.
         `deemster init` writes a workflow for GitHub.
         """,
+    ),
+    "assistants": (
+        "How a coding assistant works with a suite; what `init` writes as AGENTS.md.",
+        "\n" + packaged_files("templates")[AGENTS].decode(),
     ),
 }
 

@@ -1,10 +1,9 @@
-"""`deemster init`: writes a small suite to begin with, and a GitHub workflow that runs it."""
+"""`deemster init`: writes a small suite to begin with, a GitHub workflow, and what assistants and editors read."""
 
 from __future__ import annotations
 
 import json
 import sys
-from importlib.resources import files
 from pathlib import Path
 
 import click
@@ -21,6 +20,10 @@ TEMPLATES = {
     "grading": "replies graded by a rubric, and labels of a person to check the judge with",
 }
 WORKFLOW = Path(".github", "workflows", "deemster.yml")
+AGENTS = "AGENTS.md"
+# What an editor knows the keys of a suite by; the first line of the suite names it.
+SCHEMA = "suite.schema.json"
+IGNORED = ".deemster/"
 
 
 @click.command(
@@ -38,22 +41,28 @@ def command(*, directory: str, template: str | None) -> None:
     DIRECTORY (default: here) gets a suite, a golden dataset, and what stands for your application and your models.
     Without `--template`, and where nobody can be asked, the template is `qa`. No existing file is changed.
 
-    The workflow `.github/workflows/deemster.yml` is written at the root of the git repository, else in DIRECTORY.
+    `AGENTS.md` tells a coding assistant how to run, read and fix the evaluation. At the root of the git repository,
+    else in DIRECTORY, are written the workflow `.github/workflows/deemster.yml` and a `.gitignore` for the runs.
     """
     folder = Path(directory)
-    content = packaged_files(f"templates/{template or _ask_for_template()}")
+    content = {**packaged_files(f"templates/{template or _ask_for_template()}"), SCHEMA: _suite_schema()}
     taken = [name for name in content if (folder / name).exists()]
     if taken:
         raise ConfigurationError(Issue("There is such a file already; nothing was written.", str(folder / taken[0])))
     root = _repository_root(folder)
-    kept = (root / WORKFLOW).exists()
+    shared = {
+        folder / AGENTS: (packaged_files("templates")[AGENTS], "`deemster help assistants` has what to add"),
+        root / ".gitignore": (f"{IGNORED}\n".encode(), f"`{IGNORED}` belongs into it"),
+        root / WORKFLOW: (_workflow(folder, root), f"add a step that runs {folder / 'suite.yml'}"),
+    }
+    kept = {path: advice for path, (_, advice) in shared.items() if path.exists()}
     written = {folder / name: data for name, data in content.items()}
-    if not kept:
-        written[root / WORKFLOW] = _workflow(folder, root)
+    written |= {path: data for path, (data, _) in shared.items() if path not in kept}
+
     write_files(written)
     click.echo(f"Wrote {', '.join(map(str, written))}.")
-    if kept:
-        click.echo(f"Kept {root / WORKFLOW}: add a step that runs {folder / 'suite.yml'}.")
+    for path, advice in kept.items():
+        click.echo(f"Kept {path}: {advice}.")
     click.echo(f"Next: deemster run {folder / 'suite.yml'}")
 
 
@@ -78,9 +87,17 @@ def _repository_root(folder: Path) -> Path:
     return root.relative_to(here) if root.is_relative_to(here) else root
 
 
+def _suite_schema() -> bytes:
+    """The JSON Schema of a suite."""
+    from deemster.evaluation.suite import SuiteFile
+    from deemster.formats.schema_validation import json_schema
+
+    return json.dumps(json_schema(SuiteFile), indent=2).encode()
+
+
 def _workflow(folder: Path, root: Path) -> bytes:
     """The workflow that runs the suite from the root of the repository."""
-    text = (files("deemster.cli") / "templates" / "workflow.yml").read_text(encoding="utf-8")
+    text = packaged_files("templates")["workflow.yml"].decode()
     suite = folder.resolve().relative_to(root.resolve()) / "suite.yml"
     return text.replace("SUITE: suite.yml", f"SUITE: {_as_yaml(suite.as_posix())}").encode()
 

@@ -106,10 +106,11 @@ def refuse_stdout(_context: click.Context, _parameter: click.Parameter, value: s
 
 
 class ReportOptions(NamedTuple):
-    """Where reports are written, and whether they leave texts out."""
+    """Where reports are written, whether they leave texts out, and whether all of a report is printed."""
 
     destinations: tuple[Destination, ...] = ()
     without_text: bool = False
+    full: bool = False
 
     def with_junit(self, kind: str) -> ReportOptions:
         """The same, with a JUnit report in which samples fail too where the key `junit` of the suite says so."""
@@ -208,12 +209,19 @@ class ReportOptions(NamedTuple):
 
 def report_options(command: Command) -> Command:
     """Add the flags of reports; the command receives them as one ``reports``."""
-    return text_file_options(*REPORT_FORMATS)(command)
+    return _printed_report_options(command, step_summary=False)
 
 
 def run_report_options(command: Command) -> Command:
     """Add the flags of the report of a run that ends with it; in a GitHub job, its summary is written too."""
-    return text_file_options(*REPORT_FORMATS, step_summary=True)(command)
+    return _printed_report_options(command, step_summary=True)
+
+
+def _printed_report_options(command: Command, *, step_summary: bool) -> Command:
+    def group(flags: Flags) -> ReportOptions:
+        return _take_text_files(flags, REPORT_FORMATS, step_summary=step_summary)._replace(full=flags.pop("full"))
+
+    return group_flags(command, "reports", group, (destination_option(REPORT_FORMATS), _WITHOUT_TEXT, _FULL))
 
 
 def comparison_options(command: Command) -> Command:
@@ -230,16 +238,20 @@ def text_file_options(*formats: str, step_summary: bool = False) -> Callable[[Co
     """
 
     def group(flags: Flags) -> ReportOptions:
-        from deemster.text.destination import STEP_SUMMARY, Destination
-
-        destinations = read_destinations(flags.pop("destinations"), formats)
-        summary = os.environ.get(STEP_SUMMARY)
-        is_summarised = any(destination.format == "github" for destination in destinations)
-        if step_summary and not is_summarised and summary and Path(summary).is_file():
-            destinations = (*destinations, Destination("github", summary))
-        return ReportOptions(destinations, flags.pop("without_text"))
+        return _take_text_files(flags, formats, step_summary=step_summary)
 
     return lambda command: group_flags(command, "reports", group, (destination_option(formats), _WITHOUT_TEXT))
+
+
+def _take_text_files(flags: Flags, formats: Sequence[str], *, step_summary: bool) -> ReportOptions:
+    from deemster.text.destination import STEP_SUMMARY, Destination
+
+    destinations = read_destinations(flags.pop("destinations"), formats)
+    summary = os.environ.get(STEP_SUMMARY)
+    is_summarised = any(destination.format == "github" for destination in destinations)
+    if step_summary and not is_summarised and summary and Path(summary).is_file():
+        destinations = (*destinations, Destination("github", summary))
+    return ReportOptions(destinations, flags.pop("without_text"))
 
 
 def without_text_option(command: Command) -> Command:
@@ -256,6 +268,8 @@ _WITHOUT_TEXT = click.option(
     is_flag=True,
     help="Leave out texts and metadata: `help privacy`.",
 )
+
+_FULL = click.option("--full", is_flag=True, help="Print the whole report, in place of one screen of it.")
 
 
 def write_result(result: Rendered, reports: ReportOptions, *, quiet: bool = False) -> None:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from deemster.evaluation.suite import Suite
     from deemster.records import Execution
     from deemster.report import Report
+    from deemster.report.overview import NamedRun
     from deemster.runs.run_storage import StoredOrNot
     from deemster.store import Store
 
@@ -331,9 +332,9 @@ def run_and_report(
         check_confirmation(evaluation, writing.confirm)
         report, comparison = _run(evaluation, writing, storage, stop=stop, raised=raised)
         flag = writing.storage.store_flag(storage)
-        again = f"deemster show {report.run.id}{flag}" if storage.store is not None else None
+        named = None if storage.store is None else _named_run(storage.store, report, flag)
         quotes = {card.name: card.quotes for card in evaluation.plan.cards}
-        code = write_and_print(report, reports, quotes=quotes, quiet=writing.quiet, again=again, comparison=comparison)
+        code = write_and_print(report, reports, quotes=quotes, quiet=writing.quiet, named=named, comparison=comparison)
         if writing.verbose:
             raised.print(without_text=reports.without_text)
         if storage.store is not None:
@@ -385,6 +386,15 @@ def _run(
         )
         report = run_sync(confirming)
         return report, msgspec.structs.replace(compared[0], gate=report.gate)
+
+
+def _named_run(store: Store, report: Report, store_flag: str) -> NamedRun:
+    """How commands find a run that has just ended."""
+    from deemster.report.overview import NamedRun
+
+    baseline = store.baseline(report.run.suite, report.dataset.name)
+    has_baseline = baseline is not None and baseline.run != report.run.id
+    return NamedRun("latest", store_flag, has_baseline=has_baseline)
 
 
 def _choose_baseline(store: Store, report: Report, code: ExitCode) -> ExitCode:

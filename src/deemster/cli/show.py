@@ -8,16 +8,17 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note, print_sections, warn, write_out
-from deemster.cli._report_ending import is_worth_resuming
+from deemster.cli._report_ending import is_worth_resuming, print_report
 from deemster.cli.moments import Moment
 from deemster.cli.report_options import BRIEF_CHARS, ReportOptions, report_options, write_texts
-from deemster.cli.store_options import is_report_file, open_run, open_run_store, store_option
+from deemster.cli.store_options import find_store, is_report_file, open_run, open_run_store, store_option
 from deemster.errors import ConfigurationError, ReportError, visible
 
 if TYPE_CHECKING:
     from deemster.comparison import Comparison
     from deemster.comparison.find_runs import RunSources
     from deemster.report import Report
+    from deemster.report.overview import NamedRun
     from deemster.store import RunRow, Store
 
 
@@ -120,9 +121,10 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
     from deemster.comparison import load_report
     from deemster.evaluation.suite import stored_junit
     from deemster.report.build_report import quoted_details, stored_report
+    from deemster.report.overview import NamedRun
 
     if is_report_file(run):
-        _render(reports.shown(load_report(run)), reports)
+        _render(reports.shown(load_report(run)), reports, NamedRun(run, is_stored=False))
         return
 
     with open_run(store, run) as (opened, name):
@@ -135,18 +137,19 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
             _show_facts(opened, row, why=str(error))
             return
         shown = reports.shown(report, quoted_details(opened, row.id))
-        _render(shown, reports.with_junit(stored_junit(row)))
+        baseline = opened.baseline(report.run.suite, report.dataset.name)
+        has_baseline = baseline is not None and baseline.run != report.run.id
+        named = NamedRun(run, "" if store == find_store() else f" --store {store}", has_baseline=has_baseline)
+        _render(shown, reports.with_junit(stored_junit(row)), named)
         if not reports.destinations and is_worth_resuming(report, row):
             note(visible(describe_status(row, opened.owner(row.id))))
 
 
-def _render(report: Report, reports: ReportOptions) -> None:
-    from deemster.report.report_sections import report_sections
-
+def _render(report: Report, reports: ReportOptions, named: NamedRun) -> None:
     reports.write(report)
     reports.note_texts()
     if not reports.destinations:
-        print_sections(report_sections(report))
+        print_report(report, named, full=reports.full)
 
 
 def _show_facts(store: Store, row: RunRow, *, why: str) -> None:
@@ -159,28 +162,29 @@ def _show_facts(store: Store, row: RunRow, *, why: str) -> None:
 
 def _show_sample(run: str, sample: str, reports: ReportOptions, store: str, *, prompts: bool) -> None:
     """Print one sample of a run."""
-    from deemster.comparison import load_report
-    from deemster.report.build_report import quoted_details, stored_report
+    from deemster.report.build_report import quoted_details
     from deemster.report.kept_details import kept_details
     from deemster.report.sample_report import NOTHING_KEPT, find_sample, sample_sections
+    from deemster.report.stored_sample import stored_sample
 
     if prompts and reports.without_text:
         raise ConfigurationError("Prompts quote inputs and outputs: `--prompts` does not go with `--without-text`.")
     if is_report_file(run):
         if prompts:
             raise ConfigurationError("A report file holds no prompts: name a stored run.")
+        from deemster.comparison import load_report
+
         report = reports.shown(load_report(run))
         print_sections(list(sample_sections(report, find_sample(report, sample))))
         return
 
     with open_run(store, run) as (opened, name):
-        stored = stored_report(opened, name, warn=warn)
+        stored, position = stored_sample(opened, name, sample)
         report = reports.shown(stored, quoted_details(opened, stored.run.id))
-        found = find_sample(report, sample)
         kept = NOTHING_KEPT
         if not reports.without_text:
-            kept = kept_details(opened, report.run.id, found.position, prompts=prompts)
-        print_sections(list(sample_sections(report, found, kept)))
+            kept = kept_details(opened, report.run.id, position, prompts=prompts)
+        print_sections(list(sample_sections(report, find_sample(report, sample), kept)))
 
 
 def _show_failed(run: str, against: str | None, reports: ReportOptions, store: str) -> None:

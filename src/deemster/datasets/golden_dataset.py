@@ -9,10 +9,8 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, overload
 
 from deemster.datasets._jsonl_dataset import load_jsonl
-from deemster.datasets.dataset_format import (
-    SCHEMA,
-    DatasetFacts,
-)
+from deemster.datasets._spreadsheet_columns import Columns
+from deemster.datasets.dataset_format import SCHEMA, DatasetFacts
 from deemster.datasets.duplicate_rows import equal_rows
 from deemster.datasets.fingerprint import RowHashes
 from deemster.datasets.listed_rows import read_document, read_root, read_table
@@ -29,6 +27,7 @@ from deemster.formats.document import Reading
 from deemster.formats.item_files import pause_garbage_collection
 from deemster.formats.json_values import to_json_value
 from deemster.formats.read_file import FORMATS, file_format
+from deemster.formats.read_table import TABLES
 from deemster.formats.write_rows import write_rows
 from deemster.records import Sample, SampleContent, SampleFacts, SampleLabels
 
@@ -66,18 +65,44 @@ class Dataset:
         repetitions: int | None = None,
         cluster: str | None = None,
     ) -> None:
-        facts = {"name": name, "description": description, "repetitions": repetitions, "cluster": cluster}
-        root = {key: value for key, value in facts.items() if value is not None or key == "name"}
-        header, rows = read_root({**root, "samples": [_as_row(sample) for sample in samples]}, None)
-        self._take(header, rows, None)
+        header = {"name": name, "description": description, "repetitions": repetitions, "cluster": cluster}
+        given = {key: value for key, value in header.items() if value is not None or key == "name"}
+        root = {**given, "samples": [_as_row(sample) for sample in samples]}
+        self._set(*read_root(root, None), path=None)
+
+    def _set(self, facts: DatasetFacts, rows: Rows, *, path: str | None) -> None:
+        self.name = facts.name
+        self.description = facts.description
+        self.repetitions = facts.repetitions
+        self.schema_version = facts.schema_version
+        self.warnings = facts.warnings
+        self.cluster = facts.cluster
+        self.path = path
+        self.whole = self
+        self._rows = rows
 
     @classmethod
-    def load(cls, path: str | FilePath, *, format: str | None = None) -> Dataset:  # noqa: A002 - the word users say
+    def _made_of(cls, facts: DatasetFacts, rows: Rows, *, path: str | None = None) -> Dataset:
+        """A dataset of samples that were checked."""
+        self = cls.__new__(cls)
+        self._set(facts, rows, path=path)
+        return self
+
+    @classmethod
+    def load(
+        cls,
+        path: str | FilePath,
+        *,
+        format: str | None = None,  # noqa: A002 - the word users say
+        columns: Columns | None = None,
+    ) -> Dataset:
         """Read a dataset from YAML, JSON, JSONL, CSV, TSV, .xlsx or Parquet.
 
         Args:
             path: The file.
             format: One of `yaml`, `json`, `jsonl`, `csv`, `tsv`, `xlsx`, `parquet`, where the extension is another.
+            columns: Which column of a CSV, TSV or .xlsx holds what, where its name does not say it, such as
+                `{"id": "Nr", "input.question": "Frage"}`; other columns that nothing is known of are then metadata.
 
         Raises:
             DatasetError: The file or something in it is wrong; every issue is given with its place.
@@ -85,17 +110,11 @@ class Dataset:
         """
         reading = Reading(str(path), error=DatasetError)
         kind = file_format(path, reading, format=format, known=FORMATS)
-        self = cls.__new__(cls)
-        rows: Rows
+        if columns is not None and kind not in TABLES:
+            reading.refuse(f"`columns` is for {', '.join(TABLES)}; this is {kind}.")
         with pause_garbage_collection():
-            if kind == "jsonl":
-                header, rows = load_jsonl(path, reading)
-            elif kind in ("yaml", "json"):
-                header, rows = read_document(reading.content(path), kind, reading)
-            else:
-                header, rows = read_table(path, kind, reading)
-        self._take(header, rows, str(path))
-        return self
+            facts, rows = _read_file(path, kind, reading, columns)
+        return cls._made_of(facts, rows, path=str(path))
 
     @classmethod
     def from_dataframe(cls, frame: pd.DataFrame, *, name: str = "dataframe") -> Dataset:
@@ -114,21 +133,7 @@ class Dataset:
         from deemster.datasets._sample_table import dataframe_rows  # noqa: PLC0415 - few datasets are tables
 
         table = dataframe_rows(frame, Reading(name, error=DatasetError))
-        self = cls.__new__(cls)
-        header, rows = read_root({"name": name, "samples": table.rows}, table, issues=table.issues)
-        self._take(header, rows, None)
-        return self
-
-    def _take(self, header: DatasetFacts, rows: Rows, path: str | None) -> None:
-        self.name = header.name
-        self.description = header.description
-        self.repetitions = header.repetitions
-        self.schema_version = header.schema_version
-        self.warnings = header.warnings
-        self.cluster = header.cluster
-        self.path = path
-        self._rows = rows
-        self.whole = self
+        return cls._made_of(*read_root({"name": name, "samples": table.rows}, table, issues=table.issues))
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -203,10 +208,17 @@ class Dataset:
         Raises:
             DatasetError: No sample fits, no sample has one of the tags, ids or values, or something cannot be used.
         """
-        values_by_path = {path: as_entries(value) for path, value in (where or {}).items()}
-        selection = Selection(_texts(tags), _texts(ids), values_by_path, sample, seed, limit)
+        selection = Selection(
+            tags=_texts(tags),
+            ids=_texts(ids),
+            where={path: as_entries(value) for path, value in (where or {}).items()},
+            sample=sample,
+            seed=seed,
+            limit=limit,
+        )
         selection.check()
-        return self._part(select_positions(self, selection, file=self.path), selection.flags())
+        positions = select_positions(self, selection, file=self.path)
+        return self._part(positions, selection.flags())
 
     def keep(self, ids: Collection[str], *, selection: str) -> Dataset:
         """The samples with these very ids, as a dataset that knows that it is a part of this one.
@@ -262,28 +274,28 @@ class Dataset:
         Args:
             positions: Their places in this dataset.
         """
-        part = self._with_rows(self._rows.excerpt(list(positions)))
-        part.whole = part
-        return part
+        dataset = self._with_rows(self._rows.excerpt(list(positions)))
+        dataset.whole = dataset
+        return dataset
 
     def _with_rows(self, rows: Rows) -> Dataset:
         """A copy with other samples, which has nothing of what was computed of these."""
         facts = {name: getattr(self, name) for name in DatasetFacts._fields}
-        part = Dataset.__new__(Dataset)
-        part._take(DatasetFacts(**facts), rows, self.path)  # noqa: SLF001 - of this class
-        part.part = self.part
-        part.whole = self.whole
-        return part
+        dataset = Dataset._made_of(DatasetFacts(**facts), rows, path=self.path)
+        dataset.part = self.part
+        dataset.whole = self.whole
+        return dataset
 
     def _part(self, positions: list[int], selection: str) -> Dataset:
+        """A part of this dataset, which may be a part itself; the dataset where it is all of it."""
         if len(positions) == len(self):
             return self
 
-        part = self._with_rows(SelectedRows(self._rows, positions))
-        earlier = None if self.part is None else self.part.selection
-        how = selection if earlier is None else f"{earlier} {selection}"
-        part.part = SelectedPart(samples=len(positions), of=len(self.whole), selection=how)
-        return part
+        if self.part is not None and self.part.selection is not None:
+            selection = f"{self.part.selection} {selection}"
+        dataset = self._with_rows(SelectedRows(self._rows, positions))
+        dataset.part = SelectedPart(samples=len(positions), of=len(self.whole), selection=selection)
+        return dataset
 
     def save(self, path: str | FilePath) -> None:
         """Write the dataset as YAML, JSON or JSONL, by extension; a reader never sees half a file.
@@ -292,7 +304,15 @@ class Dataset:
             DatasetError: The extension is none of these, or the file cannot be written.
         """
         known = ("yaml", "json", "jsonl")
-        write_rows(path, _header(self), _rows(self), key="samples", known=known, error=DatasetError)
+        write_rows(path, _file_header(self), _file_rows(self), key="samples", known=known, error=DatasetError)
+
+
+def _read_file(path: str | FilePath, kind: str, reading: Reading, columns: Columns | None) -> tuple[DatasetFacts, Rows]:
+    if kind == "jsonl":
+        return load_jsonl(path, reading)
+    if kind in ("yaml", "json"):
+        return read_document(reading.content(path), kind, reading)
+    return read_table(path, kind, reading, columns=columns)
 
 
 def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
@@ -310,7 +330,7 @@ def _as_row(sample: Sample | Mapping[str, Any]) -> Any:
     return to_json_value(sample)
 
 
-def _header(dataset: Dataset) -> dict[str, Any]:
+def _file_header(dataset: Dataset) -> dict[str, Any]:
     header = {
         "schema_version": SCHEMA,
         "name": dataset.name,
@@ -321,7 +341,7 @@ def _header(dataset: Dataset) -> dict[str, Any]:
     return {key: value for key, value in header.items() if value is not None}
 
 
-def _rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
+def _file_rows(dataset: Dataset) -> Iterator[dict[str, Any]]:
     for sample in dataset:
         row = {"id": sample.id, "input": sample.input, "expected_output": sample.expected_output}
         yield {**row, "metadata": sample.metadata} if sample.metadata else row

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from deemster.datasets._spreadsheet_columns import Columns
 from deemster.datasets.dataset_format import (
     DatasetFacts,
     DatasetFile,
@@ -19,9 +20,7 @@ from deemster.datasets.dataset_format import (
     split_legacy_keys,
 )
 from deemster.datasets.fingerprint import row_digest
-from deemster.datasets.sample_selection import (
-    rows_fingerprint,
-)
+from deemster.datasets.sample_selection import rows_fingerprint
 from deemster.errors import DatasetError, Issue
 from deemster.formats.canonical_json import has_exponent, plain_floats
 from deemster.formats.document import Reading, sort_issues
@@ -41,10 +40,7 @@ class ListedRows:
 
     Attributes:
         digests: 32 bytes of row hash for each.
-        file: The file whose rows they are, where another process can read some of them.
     """
-
-    file: ParquetFile | None = None
 
     def __init__(self, samples: Sequence[Sample], digests: bytearray) -> None:
         self._samples = samples
@@ -61,14 +57,26 @@ class ListedRows:
         return (self._samples[position] for position in positions)
 
     def excerpt(self, positions: list[int]) -> ListedRows:
-        """Samples by position that another process can read: as their places in a Parquet file, or as they are."""
-        if self.file is not None and self.file.can_read_rows(positions):
-            return _RowsToRead(self.file, positions)
+        """Samples by position that another process can read."""
         return ListedRows(list(self.pick(positions)), bytearray())
 
     def fingerprint(self) -> str:
         """The hash over `[id, row_hash, metadata]` of every sample, by id."""
         return rows_fingerprint(self)
+
+
+class _ParquetRows(ListedRows):
+    """Samples of a Parquet file, some of which another process can read there."""
+
+    def __init__(self, rows: ListedRows, file: ParquetFile) -> None:
+        super().__init__(rows._samples, rows.digests)  # noqa: SLF001 - of its own kind
+        self._file = file
+
+    def excerpt(self, positions: list[int]) -> ListedRows:
+        """Samples by position: as their rows in the file, or as they are where it cannot be read in part."""
+        if self._file.can_read_rows(positions):
+            return _RowsToRead(self._file, positions)
+        return super().excerpt(positions)
 
 
 class _RowsToRead(ListedRows):
@@ -155,22 +163,31 @@ def _hash_rows(rows: list[SampleRow]) -> ListedRows | None:
     return ListedRows(samples, digests)
 
 
-def read_table(path: str | FilePath, kind: str, reading: Reading) -> tuple[DatasetFacts, ListedRows]:
-    """Read a table of samples."""
+def read_table(
+    path: str | FilePath, kind: str, reading: Reading, *, columns: Columns | None = None
+) -> tuple[DatasetFacts, ListedRows]:
+    """Read a table of samples.
+
+    Args:
+        path: The file.
+        kind: Its format.
+        reading: How the file is called and what its errors are.
+        columns: Which column holds what, where its name does not say it.
+    """
     from deemster.datasets._sample_table import table_rows  # noqa: PLC0415 - few datasets are tables
 
     name = FilePath(path).stem
     if kind == "parquet":
         file = ParquetFile(path, reading)
-        header, rows = _read_parquet(name, file.read(), reading)
-        rows.file = file
-        return header, rows
+        facts, rows = _read_parquet(name, file.read(), reading)
+        return facts, _ParquetRows(rows, file)
 
-    table = table_rows(reading.content(path), kind, reading)
+    table = table_rows(reading.content(path), kind, reading, given=columns)
     if table.issues and not table.rows:
         # Lines that cannot be read are samples all the same: to say that there are none would mislead.
         raise DatasetError(sort_issues(table.issues))
-    return read_root({"name": name, "samples": table.rows}, table, issues=table.issues)
+    header, rows = read_root({"name": name, "samples": table.rows}, table, issues=table.issues)
+    return header._replace(warnings=table.warnings), rows
 
 
 def _read_parquet(name: str, source: ParquetColumns, reading: Reading) -> tuple[DatasetFacts, ListedRows]:

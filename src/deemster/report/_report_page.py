@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from deemster.errors import plural
 from deemster.report.failing_samples import executed_samples
 from deemster.report.gate_sections import format_observed, gate_verdict
+from deemster.report.overview import overview_sections
 from deemster.report.usage_sections import format_cost
 from deemster.results.score_by_length import LengthGroup, LengthProfile, score_by_length
 from deemster.text.html_page import PageHead, Tile, rate_tile, render_page, render_part
@@ -25,25 +26,11 @@ from deemster.text.text_sections import (
     TextSection,
     TextTable,
     in_order,
-    without_keys,
 )
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
 
-# What a notebook leaves out, and the order of what it shows.
-_NOT_IN_NOTEBOOK = frozenset({"corrected", "aggregate-samples", "criteria", "histograms", "usage", "unstable"})
-_IN_NOTEBOOK = (
-    "gate",
-    "attacks",
-    "attack-frameworks",
-    "metrics",
-    "macro-f1",
-    "aggregate",
-    "cohorts",
-    "failures",
-    "samples",
-)
 # The order of a page: what a reader asks first.
 _ORDER = (
     "attacks",
@@ -80,8 +67,7 @@ def html_page(report: Report) -> str:
 
 def notebook_html(report: Report) -> str:
     """The report as a part of a page, for a notebook: what a reader looks for first."""
-    headline, *sections = report.sections()
-    return render_part([headline, *in_order(without_keys(sections, _NOT_IN_NOTEBOOK), _IN_NOTEBOOK)])
+    return render_part(overview_sections(report, whole='`report.save("report.html")`'))
 
 
 def _head(report: Report, headline: TextSection) -> PageHead:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import heapq
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deemster.errors import plural
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry, UnscoredReason
 from deemster.results import SampleEntry
+from deemster.text.embedded_files import conversation_text, name_embedded_files
 from deemster.text.text_sections import (
     AddedText,
     DataText,
@@ -58,6 +61,47 @@ def failing_samples(report: Report) -> Iterator[ExecutedSample]:
     for executed in executed_samples(report):
         if failed := failed_executions(executed.executions):
             yield executed._replace(executions=failed)
+
+
+def worst_samples(report: Report, most: int) -> list[ExecutedSample]:
+    """The worst samples that did not pass with those repetitions, worst first; equal ones as the dataset has them.
+
+    Args:
+        report: The report.
+        most: How many at most.
+    """
+    failing = (
+        (sample.pass_rate, _mean_score(report, sample), position, sample)
+        for position, sample in enumerate(report.samples)
+        if sample.pass_rate is not None and sample.passed < sample.repetitions
+    )
+    worst = heapq.nsmallest(most, failing, key=itemgetter(0, 1, 2))
+    executions = _executions_at(report, [position for _, _, position, _ in worst])
+    return [
+        ExecutedSample(position, sample, failed_executions(executions[position])) for _, _, position, sample in worst
+    ]
+
+
+def _executions_at(report: Report, positions: Sequence[int]) -> dict[int, list[ExecutionEntry]]:
+    """The repetitions of some samples, by their place in the run."""
+    repetitions = report.totals.repetitions
+    after = (max(positions, default=-1) + 1) * repetitions
+
+    found: dict[int, list[ExecutionEntry]] = {position: [] for position in positions}
+    for index, execution in enumerate(islice(report.executions, after)):
+        if index // repetitions in found:
+            found[index // repetitions].append(execution)
+    return found
+
+
+def _mean_score(report: Report, sample: SampleEntry) -> float:
+    """The mean score of a sample, where 1 is best; a metric without a score counts as 0."""
+    scores = [
+        0.0 if spread.mean is None else spread.mean if report.metrics[name].higher_is_better else 1 - spread.mean
+        for name, spread in sample.metrics.items()
+        if name not in sample.not_applicable
+    ]
+    return sum(scores) / max(1, len(scores))
 
 
 def executed_samples(report: Report) -> Iterator[ExecutedSample]:
@@ -132,8 +176,11 @@ def quoted_text(value: Any) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """A value as text: a text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=dict)
+    """A value as text: a text as it is, messages by turns, anything else as JSON; embedded files by kind and size."""
+    text = value if isinstance(value, str) else conversation_text(value)
+    if text is None:
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=dict)
+    return name_embedded_files(text)
 
 
 def text_difference(expected: Any, output: str | None) -> Iterator[TextField]:

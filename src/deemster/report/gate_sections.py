@@ -5,10 +5,11 @@ from __future__ import annotations
 from deemster.datasets import SelectedPart
 from deemster.gate import GateCheck, GateDecision
 from deemster.stats import Interval
-from deemster.text.number_format import format_change_interval, format_interval, format_number
+from deemster.text.number_format import format_change_interval, format_interval, format_number, supported_places
 from deemster.text.text_sections import DataText, SentenceText, TextSection, table_of
 
 # The rules of a gate whose numbers are counts.
+_DECIMALS = 4
 _COUNTED = ("max_unscored", "max_newly_failing", "max_removed")
 
 
@@ -51,7 +52,7 @@ def gate_section(gate: GateDecision, part: SelectedPart | None) -> TextSection:
             ("required", lambda check: f"{check.required:.4g}"),
             ("because", lambda check: SentenceText(check.because)),
         ],
-        spare=("because", "95% interval"),
+        spare=("95% interval", "required", "because"),
     )
     return TextSection(("Gate",), table=table, key="gate")
 
@@ -73,8 +74,19 @@ def format_against_bound(check: GateCheck) -> str:
     Args:
         check: The check.
     """
-    interval = "" if check.low is None or check.high is None else f" (interval {check.low:.4f} to {check.high:.4f})"
-    return f"{format_observed(check)}{interval}, required {check.required:.4g}"
+    if check.low is None or check.high is None:
+        return f"{format_observed(check)}, required {check.required:.4g}"
+
+    places = supported_places((check.low, check.high))
+    while places < _DECIMALS and check.observed is not None and _is_near(check.observed, check.required, places):
+        places += 1
+    number, low, high = (format_number(end, places=places) for end in (check.observed, check.low, check.high))
+    return f"{number} (interval {low} to {high}), required {check.required:.4g}"
+
+
+def _is_near(observed: float, required: float, places: int) -> bool:
+    """Whether so many decimals hardly tell a number from its bound."""
+    return 0 < abs(observed - required) < 10.0**-places
 
 
 def _check_interval(check: GateCheck) -> str:

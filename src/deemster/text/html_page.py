@@ -131,8 +131,13 @@ def plain_page(parts: Sequence[TextSection]) -> str:
 
 def render_part(parts: Sequence[TextSection]) -> str:
     """Sections as a part of a page, for a notebook."""
-    blocks = (block for section in parts for block in (f"<h2>{_joined(section.title)}</h2>", *_blocks(section)))
+    blocks = (block for section in parts for block in (*_heading(section), *_blocks(section)))
     return "\n".join(["<div>", *blocks, "</div>"])
+
+
+def _heading(section: TextSection) -> Iterator[str]:
+    if section.title:
+        yield f"<h2>{_joined(section.title)}</h2>"
 
 
 def _head(head: PageHead) -> str:

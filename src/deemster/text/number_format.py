@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
+
+def supported_places(interval: tuple[float, float] | None) -> int:
+    """How many decimals a number in [0, 1] deserves: its last digit is as coarse as half of its interval, two at least.
+
+    >>> supported_places((0.32, 0.81)), supported_places((0.811, 0.823)), supported_places((0.5, 0.5))
+    (2, 3, 4)
+    """
+    if interval is None:
+        return 2
+    reach = (interval[1] - interval[0]) / 2
+    return min(4, max(2, math.ceil(-math.log10(reach)))) if reach > 0 else 4
+
 
 def format_number(value: float | None, *, places: int = 4) -> str:
     """A number with so many decimals, or `n/a`.
@@ -33,9 +47,9 @@ def format_change(value: float | None) -> str:
     return "n/a" if value is None else f"{value:+.4f}" if value else "0.0000"
 
 
-def format_interval(interval: tuple[float, float] | None) -> str:
+def format_interval(interval: tuple[float, float] | None, *, places: int = 4) -> str:
     """An interval as its two ends, or `n/a`."""
-    return "n/a" if interval is None else f"{interval[0]:.4f} - {interval[1]:.4f}"
+    return "n/a" if interval is None else f"{interval[0]:.{places}f} - {interval[1]:.{places}f}"
 
 
 def format_change_interval(interval: tuple[float, float] | None) -> str:

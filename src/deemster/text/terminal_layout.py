@@ -53,13 +53,16 @@ def print_sections(parts: Sequence[TextSection], console: Console) -> None:
         if level:
             console.print()
         # A title is one line, also for `head -1`; a terminal folds it.
-        console.print(_text(section.title, style="bold" if level else "bold underline"), soft_wrap=True)
+        if section.title:
+            console.print(_text(section.title, style="bold" if level else "bold underline"), soft_wrap=True)
         for line in section.lines:
             console.print(_text(line, style="bold yellow" if line[0].startswith("Warning:") else ""))
         if section.table is not None:
-            _print_table(section.table, console)
+            print_table = _print_short_table if section.is_short else _print_table
+            print_table(section.table, console)
         for detail in section.details:
-            _print_detail(detail, console)
+            print_detail = _print_short_detail if section.is_short else _print_detail
+            print_detail(detail, console)
         for line in section.after:
             console.print(_text(line))
 
@@ -120,6 +123,39 @@ def _print_detail(detail: TextDetail, console: Console) -> None:
             continue
         line = Text.assemble((label, "dim"), *(_cell(part) for part in field.line))
         console.print(Padding(line, (0, 0, 0, 2), expand=False))
+
+
+def _print_short_detail(detail: TextDetail, console: Console) -> None:
+    """Print a title and labelled texts in a line each; labels are as wide as the longest."""
+    _print_cut(_text(detail.title, style="bold"), console)
+    widest = max((len(field.label) for field in detail.fields), default=0)
+
+    for field in detail.fields:
+        label = f"  {field.label}{' ' * (widest - len(field.label))}  "
+        _print_cut(Text.assemble((label, "dim"), *(_cell(part) for part in field.line)), console)
+
+
+def _print_cut(line: Text, console: Console) -> None:
+    console.print(line, no_wrap=True, overflow="ellipsis")
+
+
+def _print_short_table(content: TextTable, console: Console) -> None:
+    """Print a table with a line for each row: names are cut, and a plot that has no room beside them is left out."""
+    columns = _fitting(_columns(content), content.spare, console.width)
+    plain = console.options.ascii_only or console.is_dumb_terminal
+    layouts = (_with_plots(columns, content, width=width, plain=plain) for width in _PLOT_WIDTHS)
+    columns = next((layout for layout in layouts if _least_width(layout) <= console.width), columns)
+
+    first, *others = columns
+    room = max(1, console.width - _GAP - _least_width(others)) if others else console.width
+    table = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
+    for column in (first, *others):
+        table.add_column(Text(_shown(column.name)), justify="right" if column.numbers else "left", no_wrap=True)
+    for row in zip(*(column.cells for column in (first, *others)), strict=True):
+        cells = [_cell(part) for part in row]
+        cells[0].truncate(room, overflow="ellipsis")
+        table.add_row(*cells)
+    console.print(table)
 
 
 def _print_table(content: TextTable, console: Console) -> None:
@@ -235,7 +271,7 @@ def _least_width(columns: list[_Column]) -> int:
 
 
 def _text(line: TextLine, *, style: str = "") -> Text:
-    return Text("".join(map(_shown, line)), style=style)
+    return Text.assemble(*(_cell(part) for part in line), style=style)
 
 
 def _table(columns: list[_Column]) -> RichTable:

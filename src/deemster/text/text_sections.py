@@ -152,6 +152,7 @@ class TextSection(NamedTuple):
         key: The name by which a layout selects and places it.
         figures: Its plots, which only a page shows.
         folds: Whether a page folds the table away, as it is long and seldom read.
+        is_short: Whether a terminal gives every row and every labelled text one line, and cuts what is longer.
     """
 
     title: TextLine
@@ -162,6 +163,7 @@ class TextSection(NamedTuple):
     key: str = ""
     figures: Sequence[Figure] = ()
     folds: bool = False
+    is_short: bool = False
 
 
 def in_order(sections: Iterable[TextSection], keys: Sequence[str]) -> list[TextSection]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.agreement.compute_agreement import compute_metrics
+from deemster.agreement import BootstrapSettings, compute_metrics
 from deemster.agreement.inter_judge_agreement import judge_agreement
 from deemster.calibration.people_labels import labelled_votes
 from deemster.errors import InputError
@@ -28,7 +28,8 @@ def alignment_page(run: OpenedRun) -> dict[str, Any]:
     labels = run.store.labels(run.row.id)
     try:
         votes = labelled_votes(run.store, run.row)
-        result = compute_metrics(votes, per_judge=len(votes.judges) > 1, n_bootstrap=_REPLICATES, seed=0)
+        bootstrap = BootstrapSettings(replicates=_REPLICATES)
+        result = compute_metrics(votes, per_judge=len(votes.judges) > 1, bootstrap=bootstrap)
     except InputError as error:
         return {"available": False, "because": " ".join(issue.message for issue in error.issues)}
     return {

@@ -1,0 +1,300 @@
+"""The overview of a report: what one came for, on one screen. `report_sections` has the rest."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from deemster.errors import plural
+from deemster.gate import GateCheck
+from deemster.report.failing_samples import ExecutedSample, count_failing, is_failed, quoted_text, worst_samples
+from deemster.report.gate_sections import format_against_bound, gate_verdict
+from deemster.report.report_entries import ScoreEntry
+from deemster.report.report_sections import panel_lines
+from deemster.report.usage_sections import format_cost
+from deemster.stats import Interval
+from deemster.text.number_format import format_interval, format_number, supported_places
+from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns
+from deemster.text.terminal_layout import plain_text
+from deemster.text.text_sections import (
+    Column,
+    DataText,
+    MetricName,
+    PassageText,
+    SentenceText,
+    TextDetail,
+    TextField,
+    TextLine,
+    TextSection,
+    table_of,
+)
+
+if TYPE_CHECKING:
+    from deemster.report.report_document import Report
+
+# A screen of 40 lines less that of the next prompt, and less what a run that is not complete says below.
+SCREEN_LINES = 39
+_LINES_BELOW_INCOMPLETE = 3
+# How wide it is at least.
+_SCREEN_WIDTH = 80
+_MOST_WARNINGS = 2
+_MOST_RULES = 3
+_MOST_METRICS = 6
+_MOST_COHORTS = 3
+_MOST_SAMPLES = 5
+# The lines of a sample: its title, input, expected output, output.
+_SAMPLE_LINES = 4
+# The heading of the samples, and the blank line above.
+_SAMPLES_AROUND = 2
+_REASON_CHARS = 140
+
+
+class NamedRun(NamedTuple):
+    """How commands find a run, so that an overview can say what to type next.
+
+    Attributes:
+        name: What stands for it in a command, such as `latest` or a report file.
+        store_flag: The `--store` that the command needs; empty where it finds the run without.
+        is_stored: Whether it is in a store, and not in a file alone.
+        has_baseline: Whether its suite has a baseline, which is another run.
+    """
+
+    name: str
+    store_flag: str = ""
+    is_stored: bool = True
+    has_baseline: bool = False
+
+
+def overview_sections(report: Report, named: NamedRun | None = None, *, whole: str = "`--full`") -> list[TextSection]:
+    """What one came for: the verdict, what broke it, the numbers, the worst samples, and what to do next.
+
+    Args:
+        report: The report.
+        named: How commands find the run; None where nothing is said of what to do next.
+        whole: What gives the whole report.
+    """
+    worst = worst_samples(report, _MOST_SAMPLES)
+    above = [_verdict(report), *_broken_rules(report, whole), _pass_rates(report, whole)]
+    below = [] if named is None else list(_next_steps(report, named, worst))
+
+    lines = sum(len(plain_text([section], width=_SCREEN_WIDTH).splitlines()) + 1 for section in (*above, *below))
+    lines += _SAMPLES_AROUND + (0 if report.run.status == "complete" else _LINES_BELOW_INCOMPLETE)
+    room = max(1, (SCREEN_LINES + 1 - lines) // _SAMPLE_LINES)
+    return [*above, *_samples(report, worst[:room], whole), *below]
+
+
+def _verdict(report: Report) -> TextSection:
+    """The decision, how many samples passed, and what a reader must know before believing it."""
+    run = report.run
+    decided: TextLine = ("No gate. ",)
+    if report.gate is not None and report.gate.checks:
+        before, decision, after = gate_verdict(report.gate, run.part).partition(report.gate.decision)
+        decided = (before, decision, f"{after} ")
+    title: TextLine = (*decided, _passed(report))
+
+    lines: list[TextLine] = []
+    if run.status != "complete":
+        reason = run.reason or "no reason is known"
+        lines.append((f"Warning: this run is {run.status}: ", SentenceText(reason[:_REASON_CHARS]), "."))
+    lines += islice(panel_lines(report), _MOST_WARNINGS)
+    lines.append(_run_line(report))
+    lines += _further_numbers(report)
+    if run.part is not None:
+        lines.append(("Part: ", DataText(run.part.describe()), "."))
+    if report.privacy.removed:
+        lines.append((f"Left out ({report.privacy.level}): {', '.join(report.privacy.removed)}.",))
+    return TextSection(title, lines, key="headline")
+
+
+def _passed(report: Report) -> str:
+    """How many samples passed every metric that applies to them."""
+    failing = count_failing(report)
+    rated = report.totals.samples - report.totals.samples_not_applicable
+    if not rated:
+        return "No metric applies to any sample."
+    if rated == 1:
+        return "The sample did not pass." if failing else "The sample passed."
+    return f"{failing:,} of {rated:,} samples did not pass." if failing else f"All {rated:,} samples passed."
+
+
+def _run_line(report: Report) -> TextLine:
+    """What was run."""
+    totals, run = report.totals, report.run
+    name: TextLine = (DataText(run.suite), ", ") if run.suite else ()
+    counts = [plural(totals.samples, "sample")]
+    if totals.repetitions > 1:
+        counts.append(plural(totals.repetitions, "repetition"))
+    if totals.unscored:
+        counts.append(f"{totals.unscored:,} of {totals.marks:,} scores missing")
+    if totals.samples_not_applicable:
+        counts.append(f"{totals.samples_not_applicable:,} that no metric applies to")
+    return (*name, "dataset ", DataText(report.dataset.name), f": {', '.join(counts)}; run ", DataText(run.id), ".")
+
+
+def _further_numbers(report: Report) -> Iterator[TextLine]:
+    """How attacks did, and what models cost, where there were any."""
+    if report.adversarial is not None:
+        overall = report.adversarial.overall
+        succeeded = f"{overall.successes:,} of {plural(overall.executions, 'attack')} succeeded"
+        rate, interval = _rate(overall.attack_success_rate, overall.interval)
+        yield (f"{succeeded}: {rate}, 95% interval {interval}. Lower is better.",)
+    if report.cost is not None and report.cost.calls:
+        yield (f"Cost: {format_cost(report.cost)} for {plural(report.cost.calls, 'call')}.",)
+
+
+def _broken_rules(report: Report, whole: str) -> Iterator[TextSection]:
+    """The rules that do not hold: what was found, what is required, and why, with the samples that broke them."""
+    checks = () if report.gate is None else report.gate.checks
+    broken = [check for status in ("fail", "inconclusive") for check in checks if check.status == status]
+    if not broken:
+        return
+
+    shown = broken if len(broken) <= _MOST_RULES else broken[: _MOST_RULES - 1]
+    rest = _rest(len(broken) - len(shown), "rule", whole)
+    yield TextSection((), details=list(map(_broken_rule, shown)), after=rest, key="gate")
+
+
+def _broken_rule(check: GateCheck) -> TextDetail:
+    title: TextLine = (check.status, " ", DataText(check.name), f": {format_against_bound(check)}")
+    return TextDetail(title, [TextField("", (SentenceText(_cut(check.because)),))])
+
+
+class _Rate(NamedTuple):
+    """A row of the main table."""
+
+    name: str
+    rate: float | None
+    interval: Interval | None
+    mean: str = ""
+    scored: str = ""
+
+
+def _pass_rates(report: Report, whole: str) -> TextSection:
+    """The pass-rate of each metric, what is made of them together, and where that is lowest."""
+    names = list(report.metric_order)
+    if len(names) > _MOST_METRICS:
+        names = sorted(names, key=lambda name: _worst_first(report.metrics[name].pass_rate))[:_MOST_METRICS]
+
+    rates = [rate for name in names for rate in _metric_rates(report, name)]
+    if len(report.metric_order) > 1:
+        rates.append(_Rate("mean pass-rate", report.macro_f1, report.macro_f1_interval))
+    rates += _lowest_cohorts(report)
+    if report.aggregate is not None:
+        rates.append(_Rate("aggregate success", report.aggregate.success_rate, report.aggregate.interval))
+
+    figures = [report.metrics[name] for name in names]
+    columns: list[Column[_Rate]] = [
+        ("", lambda row: row.name),
+        ("pass-rate", lambda row: _rate(row.rate, row.interval)[0]),
+        ("95% interval", lambda row: _rate(row.rate, row.interval)[1]),
+    ]
+    if any(one.mean != one.pass_rate for one in figures):
+        columns.append(("mean score", lambda row: row.mean))
+    if any(one.n_unscored or one.n_not_run or one.n_not_applicable for one in figures):
+        columns.append(("scored", lambda row: row.scored))
+
+    cells = [IntervalCell(row.rate, row.interval) for row in rates]
+    plots = drawn_columns(PlotColumn("pass-rate", cells, "95% interval"))
+    table = table_of(rates, columns, spare=("scored", "mean score"), plots=plots)
+    rest = _rest(len(report.metric_order) - len(names), "metric", whole)
+    return TextSection((), table=table, after=rest, key="pass-rates", is_short=True)
+
+
+def _metric_rates(report: Report, name: str) -> Iterator[_Rate]:
+    """The pass-rate of a metric, and the one that people's labels correct."""
+    figures = report.metrics[name]
+    mean = format_number(figures.mean, places=supported_places(figures.mean_interval))
+    scored = f"{figures.n_scored:,} of {figures.n:,}"
+    yield _Rate(MetricName(name), figures.pass_rate, figures.pass_rate_interval, mean, scored)
+
+    corrected = figures.pass_rate_corrected
+    if corrected is not None:
+        ends = None if corrected.low is None or corrected.high is None else Interval(corrected.low, corrected.high)
+        yield _Rate(MetricName(f"{name}, corrected"), corrected.value, ends)
+
+
+def _lowest_cohorts(report: Report) -> Iterator[_Rate]:
+    """The cohorts with the lowest mean of pass-rates, where there are several."""
+    cohorts = [cohort for cohort in report.cohort_list if cohort.macro_f1 is not None]
+    if len(cohorts) < 2:
+        return
+
+    for cohort in sorted(cohorts, key=lambda cohort: _worst_first(cohort.macro_f1))[:_MOST_COHORTS]:
+        name = DataText(f"  in {cohort.label} ({cohort.samples:,})")
+        yield _Rate(name, cohort.macro_f1, cohort.macro_f1_interval)
+
+
+def _worst_first(rate: float | None) -> float:
+    """Sorts what has no rate last."""
+    return 2.0 if rate is None else rate
+
+
+def _rate(rate: float | None, interval: Interval | None) -> TextLine:
+    places = supported_places(interval)
+    return format_number(rate, places=places), format_interval(interval, places=places)
+
+
+def _samples(report: Report, worst: Sequence[ExecutedSample], whole: str) -> Iterator[TextSection]:
+    """The worst samples, each with what was asked, expected and said."""
+    if not worst:
+        return
+
+    failing = count_failing(report)
+    title = "Samples that did not pass, worst first"
+    if len(worst) < failing:
+        title = f"The worst {len(worst)} of {failing:,} samples that did not pass (all: {whole})"
+    yield TextSection((title,), details=[_sample(report, executed) for executed in worst], key="samples", is_short=True)
+
+
+def _next_steps(report: Report, named: NamedRun, worst: Sequence[ExecutedSample]) -> Iterator[TextSection]:
+    """The commands that show more of what the overview shows first."""
+    run = shlex.quote(named.name)
+    commands = [f"show {run} {shlex.quote(worst[0].sample.id)}"] if worst else []
+    if named.has_baseline:
+        commands.append(f"compare baseline {run}")
+    elif named.is_stored and not worst and report.run.status == "complete" and report.run.part is None:
+        commands.append(f"baseline {run}")
+    if named.is_stored:
+        commands.append("view")
+
+    calls = [DataText(f"deemster {command}{named.store_flag}") for command in commands]
+    lines = [("      " if place else "Next: ", call) for place, call in enumerate(calls)]
+    if lines:
+        yield TextSection((), lines, key="next")
+
+
+def _sample(report: Report, executed: ExecutedSample) -> TextDetail:
+    sample, execution = executed.sample, executed.executions[0]
+    title: list[str] = [DataText(sample.id)]
+    if sample.tags:
+        title += [" (", DataText(", ".join(sample.tags)), ")"]
+    if sample.repetitions > 1:
+        title.append(f", {sample.passed} of {plural(sample.repetitions, 'repetition')} passed")
+
+    unscored = None
+    failed: list[str] = []
+    for name in report.metric_order:
+        mark = execution.marks.get(name)
+        if isinstance(mark, ScoreEntry):
+            if not mark.success:
+                failed += [", " if failed else ": ", MetricName(name), f" {format_number(mark.score, places=2)}"]
+        elif mark is not None and is_failed(mark):
+            unscored = mark.unscored
+            failed += [", " if failed else ": ", MetricName(name), f" {mark.unscored.cause}"]
+
+    texts = {"input": sample.input, "expected": sample.expected_output, "output": execution.output}
+    fields = [TextField(label, (PassageText(quoted_text(text)),)) for label, text in texts.items() if text is not None]
+    if execution.output is None and unscored is not None:
+        fields.append(TextField("output", (unscored.cause, ": ", PassageText(unscored.message or "no message"))))
+        failed = []
+    return TextDetail((*title, *failed), fields)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _REASON_CHARS else f"{text[: _REASON_CHARS - 1]}…"
+
+
+def _rest(count: int, noun: str, whole: str) -> list[TextLine]:
+    return [(f"... and {plural(count, f'more {noun}')}: {whole}",)] if count > 0 else []
