@@ -105,7 +105,7 @@ def test_section_of_the_recipe_is_in_every_form_of_a_report(tree):
         (tree / path).write_text(body, encoding="utf-8")
 
     forms = ("--to", "report.md", "--to", "report.html", "--store", "none")
-    printed = run(tree, "deemster", "run", "examples/quickstart/suite.yml", *forms)
+    printed = run(tree, "deemster", "run", "examples/quickstart/suite.yml", "--full", *forms)
 
     shown = [printed, *((tree / name).read_text(encoding="utf-8") for name in ("report.md", "report.html"))]
     assert ["Longest outputs" in each for each in shown] == [True, True, True]
