@@ -12,7 +12,7 @@ import click
 from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, print_planned_calls, show_progress, warn, write_out
 from deemster.cli.model_options import ModelOptions, dry_run_option, model_options
-from deemster.cli.options import quiet_option, read_settings, set_option
+from deemster.cli.options import columns_option, quiet_option, read_settings, set_option
 from deemster.cli.report_options import ReportOptions, result_options, write_result, write_texts
 from deemster.errors import ExitCode, Issue, ReportError, RubricError, plural, visible
 
@@ -182,6 +182,7 @@ def _ask_judges(
 @click.argument("rubric", type=click.Path())
 @click.argument("dataset", type=click.Path())
 @click.option("--judge", "judges", multiple=True, required=True, metavar="ROLE", help="Who grades; repeatable.")
+@columns_option
 @result_options("rubric", "json", "md")
 @set_option(
     "writer=ROLE (who proposes wordings; the first judge unless given), rounds=5, criteria=2, exemplars=4, train=0.6, "
@@ -196,6 +197,7 @@ def improve(
     rubric: str,
     dataset: str,
     judges: tuple[str, ...],
+    columns: dict[str, list[str]] | None,
     overrides: tuple[str, ...],
     reports: ReportOptions,
     resume: bool,
@@ -224,7 +226,7 @@ def improve(
     if Path(new_file).exists() and Path(new_file).samefile(rubric):
         raise ReportError(Issue("The new rubric would overwrite the one it comes from: name another file.", new_file))
 
-    items = RubricDataset.load(dataset, rubric=before)
+    items = RubricDataset.load(dataset, rubric=before, columns=columns)
     grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=settings.seed)
     if dry_run:
         _print_forecast(before, items, grader, settings, models)

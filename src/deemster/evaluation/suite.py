@@ -59,10 +59,17 @@ class LimitsSection(msgspec.Struct, forbid_unknown_fields=True):
     target_timeout_s: _Seconds = None
 
 
+class DatasetSection(msgspec.Struct, forbid_unknown_fields=True):
+    """The dataset."""
+
+    file: NonBlank
+    columns: dict[str, NonBlank] = {}
+
+
 class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A suite."""
 
-    dataset: NonBlank | UnsetType = UNSET
+    dataset: NonBlank | DatasetSection | UnsetType = UNSET
     metrics: list[str | dict[str, MetricOptions]] = []
     schema_version: Literal["deemster.suite.v1"] = "deemster.suite.v1"
     name: NonBlank | UnsetType = UNSET
@@ -105,6 +112,7 @@ class Suite(NamedTuple):
         folder: What its paths are relative to; None without a file.
         name: The suite's name; the file's stem where it has none, and empty without a file.
         dataset: The dataset's path, or what a program gives: a dataset, a path, samples or a data frame.
+        columns: Which column of the dataset's spreadsheet holds what, where the suite says so.
         target: The target it declares; None where saved outputs are given on the command line.
         metrics: Metric entries, still to be resolved.
         models: The models section as plain data; None where there is none.
@@ -133,6 +141,7 @@ class Suite(NamedTuple):
     document: Document | NoDocument = NO_DOCUMENT
     folder: Path | None = None
     name: str = ""
+    columns: Mapping[str, str] | None = None
     target: DeclaredTarget | None = None
     repetitions: int | None = None
     cluster: str | None = None
@@ -213,11 +222,17 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     settings = {key: root[key] for key in _SETTINGS if key in root}
     if "calibration" in settings:
         settings["calibration"] = str(folder / settings["calibration"])
+
+    dataset = msgspec.convert(root.get("dataset", ""), str | DatasetSection)
+    if isinstance(dataset, str):
+        dataset = DatasetSection(dataset)
+
     return Suite(
         document=document,
         folder=folder,
         name=root.get("name", Path(path).stem),
-        dataset=str(folder / root.get("dataset", "")),
+        dataset=str(folder / dataset.file),
+        columns=dataset.columns or None,
         target=target,
         metrics=metrics,
         models=root.get("models"),
