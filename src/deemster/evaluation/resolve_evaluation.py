@@ -17,7 +17,7 @@ from deemster.engine.run_plan import Plan, Target, collect_secrets
 from deemster.errors import ConfigurationError, InputError, Issue, OutputsError, list_names, plural
 from deemster.evaluation.evaluation_settings import USUAL_SETTINGS, EvaluationSettings
 from deemster.evaluation.resolved_evaluation import Evaluation
-from deemster.evaluation.run_part import find_resumed_run
+from deemster.evaluation.resumed_evaluation import find_resumed_run
 from deemster.evaluation.suite import CONCURRENCY, SEED, Suite, SuiteFile
 from deemster.evaluation.suite_parts import (
     GivenOutputs,
