@@ -20,6 +20,12 @@ JUDGE = "judge"
 MARGIN = 0.05
 
 
+def is_attacked(suite: Suite) -> bool:
+    """Whether a suite says how it is attacked, or has rules about it."""
+    said = suite.document.value
+    return "attack" in said or "adversarial" in (said.get("gate") or {})
+
+
 def lane_dataset(suite: Suite, selection: AttackSelection) -> Dataset:
     """The attacks, written as inputs that the target of a suite reads.
 
