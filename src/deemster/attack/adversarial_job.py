@@ -56,8 +56,7 @@ def build_adversarial_job(
         gate=_lane_gate(suite),
         aggregator=None,
         group=None,
-        calibration=None,
-    )
+    ).with_settings(calibration=None)
     return resolve_evaluation(lane, overrides._replace(dataset=dataset), storage=storage)
 
 
