@@ -21,9 +21,11 @@ MARGIN = 0.05
 
 
 def is_attacked(suite: Suite) -> bool:
-    """Whether a suite says how it is attacked, or has rules about it."""
-    said = suite.document.value
-    return "attack" in said or "adversarial" in (said.get("gate") or {})
+    """Whether a suite says how its target is attacked, or has rules about it; saved outputs cannot be attacked."""
+    if suite.target is None or suite.target.kind == "outputs":
+        return False
+    written = suite.document.value
+    return "attack" in written or "adversarial" in (written.get("gate") or {})
 
 
 def lane_dataset(suite: Suite, selection: AttackSelection) -> Dataset:
