@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import deemster as dm
 from tests.cli.make_baselines import answers, dataset, ran, ready, suite
 from tests.cli.workspace import called, written
 
@@ -136,5 +137,21 @@ def test_baseline_is_not_removed_or_pruned(folder):
 def test_clear_names_the_nearest_suite(folder):
     ready(folder, count=20)
     assert "There is no baseline of `refund`. Did you mean `refunds`?" in refused("baseline", "--clear", "refund")
-    assert "Name a SUITE, or a `--dataset`" in refused("baseline", "--clear", "refunds", "--dataset", "support")
     assert "forgot the baseline of refunds" in called("baseline", "--clear", "refunds").stderr
+
+
+def test_baseline_of_runs_without_a_suite_is_cleared_by_the_name_of_their_dataset(folder):
+    ready(folder, count=20)
+    run = dm.evaluate(
+        dm.Dataset([{"id": "a", "input": {"q": 1}, "expected_output": "x"}], name="loose"),
+        outputs={"a": "x"},
+        metrics=["exact-match"],
+        storage=".deemster/runs.db",
+    )
+    assert called("baseline", run.run.id).exit_code == 0
+    assert "Name the suite: dataset:loose, refunds." in refused("baseline", "--clear")
+    assert "There is no baseline of `loose`. Known: `dataset:loose`, `refunds`." in refused(
+        "baseline", "--clear", "loose"
+    )
+    assert "forgot the baseline of loose" in called("baseline", "--clear", "dataset:loose").stderr
+    assert "forgot the baseline of refunds" in called("baseline", "--clear").stderr

@@ -195,11 +195,20 @@ def test_flags_of_two_runs_are_refused_for_more(flags, runs):
     assert "for two runs" in done.stderr
 
 
-@pytest.mark.parametrize("flags", [("--margin", "2"), ("--margin", "nan"), ("--confidence", "1"), ("--seed", "-1")])
-def test_impossible_level_margin_or_seed_is_bad_input(flags, runs):
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--margin", "2"), "Invalid value for '--margin'"),
+        (("--margin", "nan"), "Invalid value for '--margin'"),
+        (("--set", "confidence=1"), "confidence must be a number above 0 and below 1, not 1."),
+        (("--set", "seed=-1"), "seed must be a whole number of at least 0, not -1."),
+        (("--margin", "0.1", "--set", "margin=0.2"), "says what a flag of this command says already"),
+    ],
+)
+def test_impossible_level_margin_or_seed_is_bad_input(flags, message, runs):
     result = called("compare", "before", "now", *flags)
     assert result.exit_code == 2
-    assert f"Invalid value for '{flags[0]}'" in result.stderr
+    assert message in result.stderr
 
 
 def test_part_is_compared_and_says_so(runs):

@@ -111,7 +111,8 @@ def folder(folder):
 def test_hostile_data_in_every_report_and_stream_is_printed_harmless(folder):
     with ModelServer(answer=lambda _: json.dumps({"reason": EVIL, "score": 0.5})) as server:
         run = called("run", "suite.yml", "--to", "report.json", "--to", "report.csv", URL=server.url)
-        judge = ("--base-url", server.url, "--model", EVIL)
+        written(folder, {"models.json": json.dumps({"models": {"judge": {"base_url": server.url, "model": EVIL}}})})
+        judge = ("--models", "models.json")
         results = [
             run,
             called("check", "suite.yml", URL=server.url),

@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-import deemster.store
 from deemster.datasets import Votes
+from deemster.runs import run_storage
 from deemster.store import open_store
 from deemster.testing import ModelServer
 from tests.cli.workspace import called
@@ -56,12 +57,14 @@ def models(folder, **servers):
     return "--models", "models.json"
 
 
-def inline(server):
-    return "--base-url", server.url, "--model", "m"
+def one_judge(server):
+    section = {"judge": {"base_url": server.url, "model": "m"}}
+    Path("models.json").write_text(json.dumps({"models": section}))
+    return "--models", "models.json"
 
 
 def test_grade_reports_every_criterion(server):
-    result = called("grade", "bare.json", "--rubric", "rubric.json", *inline(server))
+    result = called("grade", "bare.json", "--rubric", "rubric.json", *one_judge(server))
     assert result.exit_code == 0, result.stderr
     for word in ("Criteria", "facts", "0.7500", "depth", "0.5000", "Judges", "Stored as"):
         assert word in result.stdout
@@ -70,7 +73,7 @@ def test_grade_reports_every_criterion(server):
 
 
 def test_grade_with_labels_reports_alignment(server):
-    result = called("grade", "labelled.json", *inline(server), "--to", "-")
+    result = called("grade", "labelled.json", *one_judge(server), "--to", "-")
     assert result.exit_code == 0, result.stderr
     found = json.loads(result.stdout)
     validator("grading").validate(found)
@@ -78,13 +81,13 @@ def test_grade_with_labels_reports_alignment(server):
     assert found["figures"]["criteria"]["facts"]["mean"] == 0.75
     assert found["alignment"]["criterion_accuracy"] == pytest.approx(7 / 8)
     assert [item["verdicts"]["facts"] for item in found["items"]] == ["MET", "MET", "UNMET", "MET"]
-    shown = called("grade", "labelled.json", *inline(server), "--store", "none")
+    shown = called("grade", "labelled.json", *one_judge(server), "--store", "none")
     assert "Stored as" not in shown.stdout
     assert "ccuracy" in shown.stdout
 
 
 def test_html_has_scores_criteria_judges_and_reasons_unless_they_are_left_out(server, folder):
-    flags = ("grade", "labelled.json", *inline(server), "--quiet", "--to", "g.html")
+    flags = ("grade", "labelled.json", *one_judge(server), "--quiet", "--to", "g.html")
     assert called(*flags).exit_code == 0
     page = (folder / "g.html").read_text(encoding="utf-8")
     assert all(title in page for title in ("Scores", "Criteria", "Judges", "with the lowest score", "Judge agreement"))
@@ -104,7 +107,7 @@ def test_panel_of_roles_writes_votes_that_align_reads(folder, server):
 def test_flags_override_settings_file(folder, server):
     (folder / "s.yaml").write_text("calls: per_criterion\nrepeats: 3\nseed: 7\n")
     result = called(
-        "grade", "labelled.json", *inline(server), "--settings", "s.yaml", "--set", "repeats=2", "--to", "-"
+        "grade", "labelled.json", *one_judge(server), "--settings", "s.yaml", "--set", "repeats=2", "--to", "-"
     )
     settings = json.loads(result.stdout)["settings"]
     assert (settings["repeats"], settings["seed"], settings["temperature"]) == (2, 7, 0.7)
@@ -122,7 +125,7 @@ def test_cascade_asks_second_judge_if_first_is_unsure(folder, server):
 
 
 def test_dry_run_counts_without_requests(folder, server):
-    result = called("grade", "labelled.json", *inline(server), "--dry-run")
+    result = called("grade", "labelled.json", *one_judge(server), "--dry-run")
     assert result.exit_code == 0
     assert "judge: 8 to 16 requests" in result.stdout
     assert server.requests == []
@@ -130,8 +133,8 @@ def test_dry_run_counts_without_requests(folder, server):
 
 
 def test_second_grading_is_answered_from_cache(server):
-    called("grade", "labelled.json", *inline(server), "--store", "none")
-    result = called("grade", "labelled.json", *inline(server), "--store", "none")
+    called("grade", "labelled.json", *one_judge(server), "--store", "none")
+    result = called("grade", "labelled.json", *one_judge(server), "--store", "none")
     assert len(server.requests) == 8
     assert "8 answered from a cache" in result.stdout
 
@@ -164,9 +167,9 @@ def half_said(chat):
     ("allowed", "code"), [((), 3), (("3",), 3), (("4",), 0), (("49%",), 3), (("50%",), 0), (("half",), 2)]
 )
 def test_failed_verdicts_above_allowance_are_incomplete(allowed, code):
-    flags = ("--max-failed", *allowed) if allowed else ()
+    flags = ("--set", f"max_failed={allowed[0]}") if allowed else ()
     with ModelServer(answer=half_said) as server:
-        result = called("grade", "labelled.json", *inline(server), "--quiet", *flags)
+        result = called("grade", "labelled.json", *one_judge(server), "--quiet", *flags)
     assert result.exit_code == code, result.stderr
     why = f"4 of 8 verdicts failed, above the {''.join(allowed) or 0} allowed: `facts` 4 of 4."
     assert (why in result.stderr) is (code == 3)
@@ -229,15 +232,15 @@ def test_lower_quorum_and_scores_that_lack_a_vote_are_said_in_every_form_of_the_
 
 
 def test_resume_of_complete_grading_sends_no_request(server):
-    called("grade", "labelled.json", *inline(server), "--cache", "none")
+    called("grade", "labelled.json", *one_judge(server), "--cache", "none")
     asked = len(server.requests)
-    result = called("grade", "labelled.json", *inline(server), "--cache", "none", "--resume")
+    result = called("grade", "labelled.json", *one_judge(server), "--cache", "none", "--resume")
     assert (result.exit_code, len(server.requests)) == (0, asked)
     assert "4 of 4 are done" in result.stderr
 
 
 def test_report_and_promote_of_grading_are_bad_input(server):
-    flags = ("labelled.json", *inline(server))
+    flags = ("labelled.json", *one_judge(server))
     first = called("grade", *flags)
     report = called("show", "latest")
     assert report.exit_code == 0
@@ -249,7 +252,7 @@ def test_report_and_promote_of_grading_are_bad_input(server):
 
 
 def test_exceeded_budget_makes_grading_incomplete(folder, server):
-    result = called("grade", "labelled.json", *inline(server), "--budget", "0tokens", "--quiet")
+    result = called("grade", "labelled.json", *one_judge(server), "--budget", "0tokens", "--quiet")
     assert result.exit_code == 3
     assert "were not asked for" in result.stderr
     assert result.stdout == ""
@@ -261,7 +264,6 @@ def test_exceeded_budget_makes_grading_incomplete(folder, server):
         (["bare.json"], "There is no rubric"),
         (["labelled.json", "--rubric", "none.json"], "none.json"),
         (["labelled.json", "--judge", "strict"], "`strict`"),
-        (["labelled.json", "--models", "m.json"], "give one of the two"),
         (["labelled.json", "--settings", "rubric.json"], "`criteria` is no key of a grader"),
         (["labelled.json", "--set", "aggregation=majorty"], "majority"),
         (["labelled.json", "--set", "durable=perhaps"], "`durable` is true or false."),
@@ -277,7 +279,7 @@ def test_exceeded_budget_makes_grading_incomplete(folder, server):
 )
 def test_unusable_input_is_error_before_any_request(server, flags, message):
     file, *rest = flags
-    result = called("grade", file, *inline(server), *rest)
+    result = called("grade", file, *one_judge(server), *rest)
     assert result.exit_code == 2, result.output
     assert message in result.stderr
     assert server.requests == []
@@ -286,18 +288,18 @@ def test_unusable_input_is_error_before_any_request(server, flags, message):
 @pytest.mark.parametrize(("flags", "durable"), [((), False), (("--set", "durable=true"), True)])
 def test_durable_setting_commits_every_vote_by_itself(server, monkeypatch, flags, durable):
     opened = []
-    open_store = deemster.store.open_store
+    open_store = run_storage.open_store
     monkeypatch.setattr(
-        deemster.store, "open_store", lambda *given, **how: opened.append(how) or open_store(*given, **how)
+        run_storage, "open_store", lambda *given, **how: opened.append(how) or open_store(*given, **how)
     )
-    assert called("grade", "labelled.json", *inline(server), *flags).exit_code == 0
+    assert called("grade", "labelled.json", *one_judge(server), *flags).exit_code == 0
     assert [how["durable"] for how in opened] == [durable]
 
 
 def test_missing_model_is_error():
     result = called("grade", "labelled.json")
     assert result.exit_code == 2
-    assert "`--base-url URL --model NAME`, or `--models FILE`" in result.stderr
+    assert "name a file with a `models` section by `--models FILE`" in result.stderr
 
 
 @pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGKILL])
@@ -329,17 +331,17 @@ def test_stopped_or_killed_grading_resumes_to_same_result(folder, blow):
 def test_labels_of_other_criteria_are_error(folder, server):
     other = {"criteria": [DEPTH, FACTS]}
     (folder / "other.json").write_text(json.dumps(other))
-    result = called("grade", "labelled.json", "--rubric", "other.json", *inline(server))
+    result = called("grade", "labelled.json", "--rubric", "other.json", *one_judge(server))
     assert result.exit_code == 2
     swapped = {"criteria": [{**FACTS, "name": "style"}, DEPTH]}
     (folder / "other.json").write_text(json.dumps(swapped))
-    result = called("grade", "labelled.json", "--rubric", "other.json", *inline(server))
+    result = called("grade", "labelled.json", "--rubric", "other.json", *one_judge(server))
     assert result.exit_code == 2
     assert "The labels are about the criteria `facts`, `depth`, and the rubric has `style`, `depth`." in result.stderr
     assert server.requests == []
     reworded = {"criteria": [{**FACTS, "requirement": "No claim is made up."}, DEPTH]}
     (folder / "other.json").write_text(json.dumps(reworded))
-    assert called("grade", "labelled.json", "--rubric", "other.json", *inline(server)).exit_code == 0
+    assert called("grade", "labelled.json", "--rubric", "other.json", *one_judge(server)).exit_code == 0
 
 
 def test_killed_and_resumed_grading_has_same_cost(folder):
@@ -369,7 +371,7 @@ def test_killed_and_resumed_grading_has_same_cost(folder):
 def test_spreadsheet_is_graded_and_compared_with_its_labels(server, folder):
     rows = ["Nr;Answer;facts;depth", "i0;Text 0.;yes;fair", "i1;Text 1.;MET;good", "i2;Text 2.;no;fair"]
     (folder / "items.csv").write_text("\ufeff" + "\r\n".join(rows), "utf-8", newline="")
-    argv = ("items.csv", "--rubric", "rubric.json", *inline(server))
+    argv = ("items.csv", "--rubric", "rubric.json", *one_judge(server))
     done = called("grade", *argv, "--columns", "id=Nr,submission=Answer", "--to", "out.json", "--to", "votes.json")
     assert (done.exit_code, "Judge agreement" in done.stdout) == (0, True), done.stderr
     votes = Votes.load("votes.json")
@@ -377,5 +379,5 @@ def test_spreadsheet_is_graded_and_compared_with_its_labels(server, folder):
     plain = called("grade", *argv)
     assert plain.exit_code == 2
     assert "items.csv:1: There is no column of ids: it is called `id`, `item`" in plain.stderr
-    assert "A spreadsheet has no rubric." in called("grade", "items.csv", *inline(server)).stderr
+    assert "A spreadsheet has no rubric." in called("grade", "items.csv", *one_judge(server)).stderr
     assert "Only a spreadsheet has columns." in called("grade", "labelled.json", "--columns", "id=x").stderr

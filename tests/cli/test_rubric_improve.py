@@ -74,7 +74,7 @@ def test_help_matches_golden_file(golden):
 
 def test_better_wording_is_written_with_a_diff_and_reports(folder, golden):
     reports = ("--to", "report.md", "--to", "report.json")
-    result = called(*IMPROVE, "--writer", "writer", "--set", "criteria=1", *reports)
+    result = called(*IMPROVE, "--set", "writer=writer", "--set", "criteria=1", *reports)
     assert (result.exit_code, result.stderr) == (0, "")
     golden("cli/rubric-improve-better.txt", result.stdout)
     golden("cli/rubric-improve-better.md", Path("report.md").read_text())
@@ -87,7 +87,7 @@ def test_better_wording_is_written_with_a_diff_and_reports(folder, golden):
 
 
 def test_dataset_without_a_rubric_takes_the_one_that_is_improved(folder):
-    flags = ("--writer", "writer", "--set", "criteria=1")
+    flags = ("--set", "writer=writer", "--set", "criteria=1")
     own = called(*IMPROVE, *flags)
     header, *items = Path("items.jsonl").read_text().splitlines()
     bare = {key: value for key, value in json.loads(header).items() if key != "rubric"}
@@ -98,7 +98,7 @@ def test_dataset_without_a_rubric_takes_the_one_that_is_improved(folder):
 
 
 def test_improvement_stopped_by_budget_resumes_without_repeated_call(folder):
-    flags = ("--writer", "writer", "--set", "criteria=1")
+    flags = ("--set", "writer=writer", "--set", "criteria=1")
     whole = called(*IMPROVE, *flags, "--cache", "none")
     assert whole.exit_code == 0
     result = called(*IMPROVE, *flags, "--budget", "40000tokens")
@@ -115,11 +115,11 @@ def test_improvement_stopped_by_budget_resumes_without_repeated_call(folder):
     ("flags", "message"),
     [
         (("--to", "no/where.md"), "does not exist"),
-        (("--writer", "wirter"), "Did you mean `writer`?"),
+        (("--set", "writer=wirter"), "Did you mean `writer`?"),
         (("--set", "train=7.5"), "train"),
         (("--set", "cluster=autor"), "no `autor`"),
-        (("--set", "round=2"), "`--set`: `round` is no setting. Did you mean `rounds`?"),
-        (("--set", "rounds=0"), "`rounds` is a whole number of at least 1, not 0."),
+        (("--set", "round=2"), "Did you mean `rounds`?"),
+        (("--set", "rounds=0"), "rounds must be a whole number of at least 1, not 0."),
         (("--models", "old.yaml"), "section `models`"),
         (("--models", "absent.yml"), "absent.yml"),
         (("--budget", "-1usd"), "budget"),

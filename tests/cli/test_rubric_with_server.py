@@ -26,8 +26,8 @@ IMPROVE = (
     "items.jsonl",
     "--judge",
     "judge",
-    "--writer",
-    "writer",
+    "--set",
+    "writer=writer",
     "--set",
     "criteria=1",
 )

@@ -272,7 +272,8 @@ def test_same_seed_gives_the_same_interval(folder):
     ready(folder, "margin: 0.05", wrong={1})
     ran(folder, wrong={2, 3})
     first, second = (
-        called("compare", "baseline", "latest", "--margin", "0.05", "--seed", "5", "--to", "-").stdout for _ in range(2)
+        called("compare", "baseline", "latest", "--margin", "0.05", "--set", "seed=5", "--to", "-").stdout
+        for _ in range(2)
     )
     assert first == second
     assert json.loads(first)["gate"]["checks"][0]["low"] < 0

@@ -487,7 +487,6 @@ def test_one_error_in_table_is_one_issue(tmp_path, text, message):
 
 def test_missing_columns_are_error_with_names(tmp_path):
     messages = " ".join(message for _, _, message in faults_of(tmp_path, "a.csv", "tags\nx\n"))
-    assert "`id`" in messages
     assert "`input.<field>`" in messages
     assert "`expected_output`" in messages
 

@@ -13,8 +13,8 @@ from deemster.engine._target_calls import BATCH
 from deemster.engine.execute_plan import execute_plan
 from deemster.engine.run_plan import Plan
 from deemster.engine.run_sync import run_sync
-from deemster.engine.score_batch import planned_work
 from deemster.engine.stop_request import Stop
+from deemster.engine.work_items import planned_work
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models.clock import SystemClock

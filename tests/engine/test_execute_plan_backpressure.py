@@ -12,8 +12,8 @@ from deemster.engine import _judge_outputs as judging
 from deemster.engine._target_calls import BATCH
 from deemster.engine.execute_plan import execute_plan
 from deemster.engine.run_plan import Plan
-from deemster.engine.score_batch import WorkItem
 from deemster.engine.stop_request import Stop
+from deemster.engine.work_items import WorkItem
 from deemster.judges.metric_catalog import resolve_all
 from deemster.targets.python_target import PythonTarget
 from deemster.targets.saved_outputs import SavedOutputs

@@ -10,8 +10,8 @@ import pytest
 import deemster as dm
 from deemster.engine.execution_handover import ExecutionHandover, PendingStorage
 from deemster.engine.run_sync import run_sync
-from deemster.engine.score_batch import WorkItem, finish_work
 from deemster.engine.stop_request import Stop
+from deemster.engine.work_items import WorkItem
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models import Role
@@ -143,8 +143,7 @@ def test_late_pending_row_never_replaces_marks():
             handing.note(work, Output("x"))
         await asyncio.to_thread(begun.wait, 30)
         finishing = [
-            asyncio.ensure_future(handing.hand_on([finish_work(work, Output("x"), (MetricScore(1.0),))]))
-            for work in works
+            asyncio.ensure_future(handing.hand_on([work.finish(Output("x"), (MetricScore(1.0),))])) for work in works
         ]
         await asyncio.sleep(0)
         gate.set()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import deemster as dm
 from deemster.engine.execute_plan import execute_plan
 from deemster.engine.run_plan import Plan
-from deemster.engine.score_batch import WorkItem
 from deemster.engine.stop_request import Stop
+from deemster.engine.work_items import WorkItem
 from deemster.judges.metric_catalog import resolve_all
 from deemster.records import Call, MetricScore, TargetFailure, Unscored, Usage
 from deemster.targets.python_target import PythonTarget

@@ -14,8 +14,8 @@ import pytest
 import deemster as dm
 from deemster.engine.execute_plan import execute_plan
 from deemster.engine.run_plan import Plan
-from deemster.engine.score_batch import WorkItem
 from deemster.engine.stop_request import Stop
+from deemster.engine.work_items import WorkItem
 from deemster.records import Output, TargetFailure
 from deemster.targets.python_target import PythonTarget
 from tests.report.runs import CLOCK

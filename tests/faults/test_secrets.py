@@ -239,7 +239,7 @@ models: {{ judge: {{ base_url: "{1}", model: m }} }}
             for name in ("model.yml", "target.yml", "variable.yml")
         ),
         *(called("check", name, ADDRESS=wrong) for name in ("model.yml", "target.yml", "variable.yml")),
-        called("grade", "items.json", "--base-url", wrong, "--model", "m"),
+        called("grade", "items.json", "--models", "model.yml", ADDRESS=wrong),
         *(called(*words, "--store", wrong) for words in (("show",), ("store",), ("store", "check"))),
         *(called(*words, DEEMSTER_STORE=wrong) for words in (("show",), ("show", "latest"), ("run", "model.yml"))),
     ]

@@ -12,13 +12,12 @@ from deemster.audit.simulated_runs import ExecutionPool
 from deemster.comparison.compare_columns import ComparisonSettings, comparable_metrics, compare_columns
 from deemster.comparison.run_source import build_columns
 from deemster.comparison.stored_source import StoredSource
-from deemster.datasets import Dataset
 from deemster.errors import ConfigurationError, plural
 from deemster.evaluation.suite import Suite
-from deemster.evaluation.suite_parts import suite_metrics
+from deemster.evaluation.suite_parts import suite_dataset, suite_metrics
 from deemster.gate import read_gate
-from deemster.gate.gate_decision import check_gate_names
-from deemster.gate.gate_rules import GateRules
+from deemster.gate.gate_names import check_gate_names
+from deemster.gate.read_gate import GateRules
 from deemster.judges.metric_catalog import card, card_spellings
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import SCORED
@@ -174,7 +173,7 @@ def _changes(runs: Sequence[RunColumns]) -> list[str]:
 
 def _made_run(suite: Suite, pass_rate: float) -> RunColumns:
     """A run of a suite's dataset, as if a share of its samples passed every metric."""
-    dataset = Dataset.load(suite.dataset)
+    dataset = suite_dataset(suite)
     cards = [card(metric) for metric in suite_metrics(suite)]
     n = len(dataset)
     if any(one.where is not None for one in cards):

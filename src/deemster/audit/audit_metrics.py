@@ -34,7 +34,7 @@ from deemster.evaluation.preflight_check import check_samples
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.formats.schema_validation import OpenShare, Seed, decode_struct
 from deemster.gate.gate_decision import GateCheck, conclude
-from deemster.gate.gate_rules import EVERY, BaselineRules, GateRules
+from deemster.gate.read_gate import EVERY, BaselineRules, GateRules
 from deemster.judges.metric_catalog import metric_spellings
 from deemster.records import Execution, Output
 from deemster.results.mark_table import MarkTable
@@ -213,7 +213,7 @@ class _GateTrial:
         self._names = metric_spellings(job.plan.metrics)
         rules = self._gate.baseline or BaselineRules()
         # Only a decision is wanted: no p-value of a difference is shown.
-        self._settings = comparison_settings(rules, seed=job.seed)._replace(tests=False)
+        self._settings = msgspec.structs.replace(comparison_settings(rules, seed=job.seed), tests=False)
         self.reference = copy.copy(reference)
         cohorts = {*rules.cohorts, *(rule.cohort for rule in self._gate.rules)}
         if EVERY not in cohorts:

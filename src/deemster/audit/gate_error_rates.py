@@ -20,7 +20,7 @@ from deemster.errors import ConfigurationError, did_you_mean
 from deemster.formats.schema_validation import OpenShare, Seed, Share, decode_struct
 from deemster.gate.baseline_gate import BaselineEvidence, baseline_checks, margin_numbers
 from deemster.gate.gate_decision import GateCheck, GateDecision, decide_gate
-from deemster.gate.gate_rules import CORRECTED, GateRules, Rule
+from deemster.gate.read_gate import CORRECTED, GateRules, Rule
 from deemster.results.mark_table import MarkTable
 from deemster.results.run_columns import RunColumns
 from deemster.results.run_summary import cohort_label, summarize_run
@@ -233,8 +233,8 @@ class GateTrial:
         self._template: MarkTable = pool.template(cohorts | set(() if rules is None else rules.cohorts))
         self._settings = ComparisonSettings(seed=seed, tests=False)
         if rules is not None:
-            self._settings = self._settings._replace(
-                confidence=rules.confidence, margin=rules.margin, cluster=rules.cluster
+            self._settings = msgspec.structs.replace(
+                self._settings, confidence=rules.confidence, margin=rules.margin, cluster=rules.cluster
             )
 
     def decide(self, before: SimulatedRun, after: SimulatedRun) -> TrialResult:

@@ -59,10 +59,16 @@ FLAGS = {
     "run --dry-run": "`deemster check SUITE` says how many requests a run sends, and about what they cost.",
     "attack --label": "Write `--name TEXT`: a label is what people give.",
     "export --as": "Write `--to otel:PLACE` or `--to mlflow:URI`.",
+    "baseline --dataset": "Write `deemster baseline --clear dataset:NAME`.",
+    "rubric improve --writer": "Write `--set writer=ROLE`.",
     "run --delta": "Write `delta: 0.05` in the suite.",
     "--max-unscored": "Write `gate: { max_unscored: 2% }` in the suite.",
     "run --strict": "Write `strict: true` in the suite.",
     "run --until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
+}
+FLAGS |= {
+    f"grade --{flag}": "Write `models: { judge: { base_url: URL, model: NAME } }` in a file: `--models FILE`."
+    for flag in ("api-key-env", "base-url", "model")
 }
 FLAGS |= {
     f"grade --{flag}": f"Write `--set {setting}`."
@@ -75,6 +81,7 @@ FLAGS |= {
         "cascade-by": "cascade.by=consistency",
         "cascade-repeats": "cascade.repeats=3",
         "durable": "durable=true",
+        "max-failed": "max_failed=2%",
         "max-tokens": "max_tokens=800",
         "no-auto-na": "auto_na=false",
         "no-probabilities": "probabilities=false",
@@ -134,6 +141,10 @@ FLAGS |= {
         "labels": ("pass_rate", "sd", "samples"),
     }.items()
     for name in (*names, "confidence")
+}
+FLAGS |= {
+    f"compare --{name}": f"Write `--set {name}={example}`."
+    for name, example in {"cluster": "KEY", "confidence": "0.9", "seed": "7"}.items()
 }
 COMMANDS = {
     "adversarial": "`deemster attack SUITE [CATEGORY ...]` attacks the target of a suite.",

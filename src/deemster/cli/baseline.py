@@ -16,6 +16,9 @@ from deemster.errors import ConfigurationError, did_you_mean, visible
 if TYPE_CHECKING:
     from deemster.store import BaselineRow, RunRow, Store
 
+# Names the runs of a dataset that belong to no suite.
+_DATASET = "dataset:"
+
 
 @click.command(
     "baseline",
@@ -26,10 +29,9 @@ if TYPE_CHECKING:
 )
 @click.argument("words", metavar="[RUN]", nargs=-1)
 @click.option("--clear", is_flag=True, help="Forget the baseline of a suite, in place of RUN; its run stays.")
-@click.option("--dataset", metavar="NAME", help="With --clear: the baseline of runs of this dataset without a suite.")
 @result_options("json")
 @store_option
-def command(*, words: tuple[str, ...], clear: bool, dataset: str | None, reports: ReportOptions, store: str) -> None:
+def command(*, words: tuple[str, ...], clear: bool, reports: ReportOptions, store: str) -> None:
     """Choose the run that others are compared with, or show it.
 
     A suite has one baseline. Runs without a suite have one for each dataset. Without RUN the baselines are shown.
@@ -38,18 +40,17 @@ def command(*, words: tuple[str, ...], clear: bool, dataset: str | None, reports
     refused if it failed its gate, was stopped by a budget, is incomplete, has more unscored marks than it may, ran a
     part of its dataset, or lacks samples of the baseline that it would replace.
 
-    With --clear the name of the suite stands in place of RUN; it can be left out where there is only one baseline.
+    With --clear the name of the suite stands in place of RUN, or `dataset:NAME` for runs without a suite; it can be
+    left out where there is only one baseline.
     """
     name = words[0] if words else None
     if advice := answer_verb(f"baseline {name}"):
         raise click.UsageError(advice)
     if len(words) > 1:
         raise click.UsageError(f"Name one run, not {len(words)}.")
-    if dataset is not None and not clear:
-        raise ConfigurationError("`--dataset` is for `--clear`; a run knows its dataset.")
     with open_run_store(store) as opened:
         if clear:
-            _clear(opened, name, dataset)
+            _clear(opened, name)
         elif name is not None:
             choose_baseline(opened, name)
         else:
@@ -88,22 +89,27 @@ def _show(store: Store, reports: ReportOptions) -> None:
     write_out(list_text(TextTable(head, [_row(row) for row in rows])))
 
 
-def _clear(store: Store, suite: str | None, dataset: str | None) -> None:
-    """Forget the baseline of a suite, or of a dataset."""
-    if suite is not None and dataset is not None:
-        raise ConfigurationError("Name a SUITE, or a `--dataset` of runs without one.")
-    rows = store.baselines()
-    if suite is None and dataset is None:
-        if len(rows) > 1:
-            names = [row.suite or f"--dataset {row.dataset}" for row in rows]
-            raise ConfigurationError(f"There are several baselines. Name the suite: {', '.join(names)}.")
-        suite, dataset = (rows[0].suite, rows[0].dataset) if rows else (None, "")
-    if store.clear_baseline(suite, dataset or ""):
-        note(visible(f"forgot the baseline of {suite or dataset}"))
-        return
-    known = [row.suite or row.dataset for row in rows]
-    near = f" {did_you_mean(suite or dataset or '', known)}" if known else ""
-    raise ConfigurationError(f"There is no baseline{f' of `{suite or dataset}`' if suite or dataset else ''}.{near}")
+def _clear(store: Store, name: str | None) -> None:
+    """Forget the baseline of a suite, or of runs of a dataset without one."""
+    baselines = {_name(row): row for row in store.baselines()}
+    if name is None and len(baselines) > 1:
+        raise ConfigurationError(f"There are several baselines. Name the suite: {', '.join(baselines)}.")
+    if name is None:
+        name = next(iter(baselines), None)
+
+    if name not in baselines:
+        subject = "" if name is None else f" of `{name}`"
+        suggestion = f" {did_you_mean(str(name), baselines)}" if baselines else ""
+        raise ConfigurationError(f"There is no baseline{subject}.{suggestion}")
+
+    row = baselines[name]
+    store.clear_baseline(row.suite, "" if row.suite is not None else row.dataset)
+    note(visible(f"forgot the baseline of {row.suite or row.dataset}"))
+
+
+def _name(row: BaselineRow) -> str:
+    """What `--clear` calls a baseline."""
+    return f"{_DATASET}{row.dataset}" if row.suite is None else row.suite
 
 
 def _subject(row: RunRow) -> str:

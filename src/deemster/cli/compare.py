@@ -11,7 +11,7 @@ from deemster.cli._command import Verb
 from deemster.cli._console import print_sections, warn
 from deemster.cli._report_ending import warn_of_open_checks
 from deemster.cli.main import run_interruptible
-from deemster.cli.options import NumberRange, confidence_option, only_option, take_only
+from deemster.cli.options import NumberRange, only_option, read_settings, set_option, take_only
 from deemster.cli.report_options import ReportOptions, comparison_options
 from deemster.cli.store_options import store_option
 from deemster.errors import ConfigurationError
@@ -48,9 +48,7 @@ if TYPE_CHECKING:
     help="Decide: the drop that would still be acceptable.",
 )
 @click.option("--gate", metavar="SUITE", help="Decide by the `gate.baseline` rules of this suite.")
-@confidence_option
-@click.option("--cluster", metavar="KEY", help="Samples with the same metadata KEY are one unit.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of what is drawn.")
+@set_option("cluster=KEY (samples with the same metadata KEY are one unit), confidence=0.9 or seed=7")
 @click.option(
     "--confirm",
     type=click.IntRange(min=1),
@@ -73,9 +71,7 @@ def command(
     candidates: tuple[str, ...],
     margin: float | None,
     gate: str | None,
-    confidence: float,
-    cluster: str | None,
-    seed: int,
+    overrides: tuple[str, ...],
     confirm: int | None,
     labels: tuple[str, ...],
     only: tuple[str, ...],
@@ -92,39 +88,38 @@ def command(
     The exit code is 0, but with --margin or --gate: 0 passed, 1 failed, 4 inconclusive. A margin alone is decided in
     three ways.
     """
-    import msgspec
-
     from deemster.comparison.compare_columns import ComparisonSettings
     from deemster.comparison.compare_runs import compare_sources
-    from deemster.comparison.comparison_gate import decide_comparison
     from deemster.comparison.find_runs import RunSources
     from deemster.comparison.run_source import quotes_of_either
-    from deemster.evaluation.confirm_run import decide_confirmed
     from deemster.evaluation.gate_baseline import comparison_settings
     from deemster.gate.confirmation import confirmation_sections
 
-    settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
+    settings = read_settings(ComparisonSettings, overrides, margin=margin)
     if len(candidates) > 1:
         if margin is not None or gate is not None or confirm is not None or full or labels or only:
             names = "`--margin`, `--gate`, `--confirm`, `--labels`, `--only` and `--full`"
             raise ConfigurationError(f"{names} are for two runs.")
         _rank((baseline, *candidates), settings, reports, store)
         return
-    wanted = _read_only(only, labels) if only else None
-    rules = find_rules(margin=margin, gate=gate, confidence=confidence, cluster=cluster)
-    own = None if rules is None else rules.baseline
-    settings = settings if own is None else comparison_settings(own, seed=seed)
+
+    part = _read_only(only, labels) if only else None
+    rules = find_rules(settings, gate)
+    if rules is not None and rules.baseline is not None:
+        settings = comparison_settings(rules.baseline, seed=settings.seed)
+
     with RunSources(store) as sources:
-        now = sources.find(candidates[0])
-        before = sources.find(baseline, beside=now)
-        comparison = compare_sources(before, now, settings=settings, only=wanted)
-        confirmation = _confirm(comparison, now, confirm)
-        comparison = _correct(comparison, (before, now), labels, settings) if labels else comparison
-        quotes = quotes_of_either(before, now)
-        reports = _with_junit_of(now, reports)
+        after = sources.find(candidates[0])
+        before = sources.find(baseline, beside=after)
+        comparison = compare_sources(before, after, settings=settings, only=part)
+        confirmation = _confirm(comparison, after, confirm)
+        if labels:
+            comparison = _correct(comparison, (before, after), labels, settings)
+        quotes = quotes_of_either(before, after)
+        reports = _with_junit_of(after, reports)
     if rules is not None:
-        decision = decide_confirmed(decide_comparison(rules, comparison), rules, comparison, confirmation)
-        comparison = msgspec.structs.replace(comparison, gate=decision)
+        comparison = _decide(comparison, rules, confirmation)
+
     shown = reports.shown_comparison(comparison, quotes)
     reports.write_each(shown.write)
     reports.note_texts()
@@ -165,14 +160,27 @@ def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOpt
     from deemster.comparison.find_runs import RunSources
     from deemster.comparison.without_text import ranking_without_text
 
-    if unknown := [one.format for one in reports.destinations if one.format in _FOR_TWO_RUNS]:
-        raise ConfigurationError(f"`--to {unknown[0]}:FILE` is for two runs.")
+    for destination in reports.destinations:
+        if destination.format in _FOR_TWO_RUNS:
+            raise ConfigurationError(f"`--to {destination.format}:FILE` is for two runs.")
+
     with RunSources(store) as sources:
         ranking = rank_sources([sources.find(name) for name in names], settings=settings)
     shown = ranking_without_text(ranking) if reports.without_text else ranking
     reports.write_each(shown.write)
     if not reports.takes_stdout:
         print_sections(shown.sections())
+
+
+def _decide(comparison: Comparison, rules: GateRules, confirmation: Confirmation | None) -> Comparison:
+    """The comparison, with what the rules decide about it."""
+    import msgspec
+
+    from deemster.comparison.comparison_gate import decide_comparison
+    from deemster.evaluation.confirm_run import decide_confirmed
+
+    decision = decide_confirmed(decide_comparison(rules, comparison), rules, comparison, confirmation)
+    return msgspec.structs.replace(comparison, gate=decision)
 
 
 def _correct(
@@ -206,35 +214,37 @@ def _confirm(comparison: Comparison, candidate: RunSource, times: int | None) ->
     )
 
 
-def find_rules(*, margin: float | None, gate: str | None, confidence: float, cluster: str | None) -> GateRules | None:
+def find_rules(settings: ComparisonSettings, gate: str | None) -> GateRules | None:
     """The rules that a comparison is held to; None where none are given.
 
     Args:
-        margin: The drop that would still be acceptable; where a suite is given too, in place of its own.
+        settings: The drop that would still be acceptable, and what is one unit; where a suite is given too, in place
+            of its own. Where none is, the one-sided confidence.
         gate: The suite whose rules they are.
-        confidence: The one-sided confidence, where no suite is given.
-        cluster: The metadata key whose equal values make one unit; where a suite is given too, in place of its own.
 
     Raises:
         ConfigurationError: The suite cannot be read, or its gate has no rules about a baseline.
     """
     from deemster.evaluation.suite import load_suite
     from deemster.gate import GateRules, read_gate
-    from deemster.gate.gate_rules import BaselineRules
+    from deemster.gate.read_gate import BaselineRules
 
+    margin = settings.margin
+    cluster = settings.cluster
+    if gate is None and margin is None:
+        return None
     if gate is None:
-        if margin is None:
-            return None
-        return GateRules(
-            decision="three-way", baseline=BaselineRules(margin=margin, confidence=confidence, cluster=cluster)
-        )
+        baseline = BaselineRules(margin=margin, confidence=settings.confidence, cluster=cluster)
+        return GateRules(decision="three-way", baseline=baseline)
+
     suite = load_suite(gate, calls_target=False, must_run=False)
     rules = read_gate(suite.gate, document=suite.document)
     if rules.baseline is None:
         raise ConfigurationError(f"The gate of `{gate}` has no section `baseline`, so a comparison has no rules.")
-    own = rules.baseline
-    return rules._replace(
-        baseline=own._replace(
-            margin=own.margin if margin is None else margin, cluster=own.cluster if cluster is None else cluster
-        )
-    )
+
+    baseline = rules.baseline
+    if margin is not None:
+        baseline = baseline._replace(margin=margin)
+    if cluster is not None:
+        baseline = baseline._replace(cluster=cluster)
+    return rules._replace(baseline=baseline)

@@ -175,13 +175,3 @@ class NumberRange(click.FloatRange):
         """
         number = super().convert(value, param, ctx)
         return number if math.isfinite(number) else self.fail(f"{number} is no number.", param, ctx)
-
-
-confidence_option = click.option(
-    "--confidence",
-    type=NumberRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    metavar="LEVEL",
-    help="The level of intervals and one-sided bounds.",
-)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from deemster.cli._command import VerbGroup
 from deemster.cli._console import note, print_planned_calls, show_progress, warn, write_out
 from deemster.cli.model_options import ModelOptions, dry_run_option, model_options
-from deemster.cli.options import Command, Flags, group_flags, override_settings, quiet_option, set_option
+from deemster.cli.options import columns_option, quiet_option, read_settings, set_option
 from deemster.cli.report_options import ReportOptions, result_options, write_result, write_texts
-from deemster.errors import ConfigurationError, ExitCode, Issue, ReportError, RubricError, did_you_mean, plural, visible
+from deemster.errors import ExitCode, Issue, ReportError, RubricError, plural, visible
 
 if TYPE_CHECKING:
+    from deemster.datasets import RubricDataset
+    from deemster.formats import Document
     from deemster.grading.examine_rubric import RubricExamination
     from deemster.grading.improvement_judging import ImprovementSettings
+    from deemster.judges.criterion_grader import CriterionGrader
     from deemster.rubrics.rubric_check import RubricIssue
     from deemster.rubrics.rubric_definition import Rubric
 
@@ -63,90 +66,111 @@ def check(
     criterion, and the rubric as a whole, by a rubric of our own. Exit codes: 0 done, 1 issues under --strict, 2 bad
     input, 3 a judge did not answer everything.
     """
-    from deemster.engine.run_sync import run_sync
+    findings = _look_at_words(file)
+    if judges:
+        findings = _ask_judges(findings, judges, models, quiet=quiet)
+
+    write_texts(reports, {"json": findings.to_json})
+    if not reports.takes_stdout:
+        write_out("\n".join(findings.lines()) + "\n")
+
+    examination = findings.examination
+    if examination is not None and examination.failed:
+        note(f"incomplete: {examination.halted or 'a judge failed.'}")
+        raise click.exceptions.Exit(ExitCode.INCOMPLETE)
+    if strict and findings.issues:
+        raise click.exceptions.Exit(ExitCode.GATE_FAILED)
+
+
+class RubricFindings(NamedTuple):
+    """What was found in the file of a rubric.
+
+    Attributes:
+        document: The file.
+        rubric: The rubric in it.
+        issues: What is wrong with its wording.
+        examination: What judges said of it; None where none was asked.
+    """
+
+    document: Document
+    rubric: Rubric
+    issues: Sequence[RubricIssue]
+    examination: RubricExamination | None = None
+
+    def to_json(self) -> str:
+        """The findings as JSON."""
+        import msgspec
+
+        from deemster.formats.canonical_json import canonical
+
+        judged = None
+        if self.examination is not None:
+            judged = {
+                "questions": self.examination.asked,
+                "failed": self.examination.failed,
+                "halted": self.examination.halted,
+            }
+        value = {
+            "file": self.document.file,
+            "rubric": self.rubric.name,
+            "criteria": len(self.rubric.criteria),
+            "issues": [msgspec.to_builtins(issue) for issue in self.issues],
+            "judged": judged,
+        }
+        return f"{canonical(value).decode()}\n"
+
+    def lines(self) -> Iterator[str]:
+        """The findings as they are printed."""
+        for issue in self.issues:
+            yield visible(f"{issue.where}: {issue.severity}: {issue.message} [{issue.code}]")
+            yield f"    {visible(issue.suggestion)}"
+
+        counts = Counter(issue.severity for issue in self.issues)
+        criteria = len(self.rubric.criteria)
+        looked_at = "1 criterion" if criteria == 1 else f"{criteria:,} criteria"
+        total = f"{plural(counts['warning'], 'warning')}, {plural(counts['hint'], 'hint')}"
+        yield visible(f"{self.document.file}: {looked_at}, {total if self.issues else 'nothing found'}")
+
+        if self.examination is not None:
+            failed = self.examination.failed
+            missing = f", {failed:,} without an answer" if failed else ""
+            cost = "" if self.examination.cost_usd is None else f", ${self.examination.cost_usd:.4f}"
+            yield f"judged: {plural(self.examination.asked, 'question')}{missing}{cost}"
+
+
+def _look_at_words(file: str) -> RubricFindings:
+    """What simple rules find in the words, scales and weights of a rubric."""
     from deemster.formats import read_document
-    from deemster.formats.canonical_json import canonical
-    from deemster.formats.json_values import pointer
-    from deemster.grading.examine_rubric import examine_rubric, merge_issues
-    from deemster.rubrics.rubric_check import check_rubric, criteria_paths
+    from deemster.rubrics.rubric_check import check_rubric
     from deemster.rubrics.rubric_definition import read_rubric
 
     document = read_document(file, error=RubricError)
     rubric, faults = read_rubric(document.value, document)
     if rubric is None:
         raise RubricError(faults)
-    issues = check_rubric(rubric, document=document)
-    examination = None
-    if judges:
-        with show_progress(quiet=quiet) as progress:
-            work = examine_rubric(
-                rubric, judges=judges, access=models.access(), warn=warn, document=document, progress=progress
-            )
-            examination = run_sync(work)
-        paths = [pointer(path) for path in criteria_paths(rubric, document)]
-        issues = merge_issues(issues, examination.issues, paths)
-    value = _json_value(file, rubric, issues, examination)
-    write_texts(reports, {"json": lambda: f"{canonical(value).decode()}\n"})
-    if not reports.takes_stdout:
-        write_out("\n".join(_check_lines(file, rubric, issues, examination)) + "\n")
-    if examination is not None and examination.failed:
-        note(f"incomplete: {examination.halted or 'a judge failed.'}")
-        raise click.exceptions.Exit(ExitCode.INCOMPLETE)
-    if strict and issues:
-        raise click.exceptions.Exit(ExitCode.GATE_FAILED)
+    return RubricFindings(document, rubric, check_rubric(rubric, document=document))
 
 
-def _json_value(
-    file: str, rubric: Rubric, issues: Sequence[RubricIssue], examination: RubricExamination | None
-) -> dict[str, object]:
-    import msgspec
+def _ask_judges(
+    findings: RubricFindings, judges: tuple[str, ...], models: ModelOptions, *, quiet: bool
+) -> RubricFindings:
+    """The findings, with what judges say of the rubric."""
+    from deemster.engine.run_sync import run_sync
+    from deemster.formats.json_values import pointer
+    from deemster.grading.examine_rubric import examine_rubric, merge_issues
+    from deemster.rubrics.rubric_check import criteria_paths
 
-    judged = None
-    if examination is not None:
-        judged = {"questions": examination.asked, "failed": examination.failed, "halted": examination.halted}
-    return {
-        "file": file,
-        "rubric": rubric.name,
-        "criteria": len(rubric.criteria),
-        "issues": [msgspec.to_builtins(issue) for issue in issues],
-        "judged": judged,
-    }
+    document = findings.document
+    rubric = findings.rubric
+    with show_progress(quiet=quiet) as progress:
+        work = examine_rubric(
+            rubric, judges=judges, access=models.access(), warn=warn, document=document, progress=progress
+        )
+        examination = run_sync(work)
 
-
-def _check_lines(
-    file: str, rubric: Rubric, issues: Sequence[RubricIssue], examination: RubricExamination | None
-) -> list[str]:
-    lines = []
-    for issue in issues:
-        lines.append(visible(f"{issue.where}: {issue.severity}: {issue.message} [{issue.code}]"))
-        lines.append(f"    {visible(issue.suggestion)}")
-    counts = Counter(issue.severity for issue in issues)
-    criteria = "1 criterion" if len(rubric.criteria) == 1 else f"{len(rubric.criteria):,} criteria"
-    found = f"{plural(counts['warning'], 'warning')}, {plural(counts['hint'], 'hint')}" if issues else "nothing found"
-    lines.append(visible(f"{file}: {criteria}, {found}"))
-    if examination is not None:
-        missing = f", {examination.failed:,} without an answer" if examination.failed else ""
-        cost = "" if examination.cost_usd is None else f", ${examination.cost_usd:.4f}"
-        lines.append(f"judged: {plural(examination.asked, 'question')}{missing}{cost}")
-    return lines
-
-
-def _settings_option(command: Command) -> Command:
-    """Let the command receive what its flags say of trials as one ``settings``."""
-    return group_flags(command, "settings", _take_settings)
-
-
-def _take_settings(flags: Flags) -> ImprovementSettings:
-    from deemster.grading.improvement_judging import ImprovementSettings
-
-    trials: dict[str, Any] = {}
-    override_settings(trials, flags.pop("overrides"))
-
-    known = [name for name in ImprovementSettings._fields if name != "writer"]
-    if unknown := [name for name in trials if name not in known]:
-        raise ConfigurationError(f"`--set`: `{unknown[0]}` is no setting. {did_you_mean(unknown[0], known)}")
-
-    return ImprovementSettings(flags.pop("writer"), **trials)
+    paths = [pointer(path) for path in criteria_paths(rubric, document)]
+    issues = merge_issues(findings.issues, examination.issues, paths)
+    return findings._replace(issues=issues, examination=examination)
 
 
 @command.command(
@@ -158,20 +182,23 @@ def _take_settings(flags: Flags) -> ImprovementSettings:
 @click.argument("rubric", type=click.Path())
 @click.argument("dataset", type=click.Path())
 @click.option("--judge", "judges", multiple=True, required=True, metavar="ROLE", help="Who grades; repeatable.")
-@click.option("--writer", metavar="ROLE", help="Who proposes wordings; the first judge unless given.")
+@columns_option
 @result_options("rubric", "json", "md")
-@set_option("rounds=5, criteria=2, exemplars=4, train=0.6, cluster=KEY, alpha=0.1 or seed=7")
+@set_option(
+    "writer=ROLE (who proposes wordings; the first judge unless given), rounds=5, criteria=2, exemplars=4, train=0.6, "
+    "cluster=KEY, alpha=0.1 or seed=7"
+)
 @click.option("--resume", is_flag=True, help="Go on where earlier work stopped.")
 @model_options
 @dry_run_option
 @quiet_option
-@_settings_option
 def improve(
     *,
     rubric: str,
     dataset: str,
     judges: tuple[str, ...],
-    settings: ImprovementSettings,
+    columns: dict[str, list[str]] | None,
+    overrides: tuple[str, ...],
     reports: ReportOptions,
     resume: bool,
     models: ModelOptions,
@@ -188,41 +215,62 @@ def improve(
     from deemster.datasets import RubricDataset
     from deemster.engine.run_sync import run_sync
     from deemster.grading.improve_rubric import run_improvement
+    from deemster.grading.improvement_judging import ImprovementSettings
     from deemster.judges.criterion_grader import CriterionGrader
     from deemster.judges.judge_panel import Judge
     from deemster.rubrics.rubric_definition import Rubric
 
-    to, trials = _part_destinations(reports)
+    settings = read_settings(ImprovementSettings, overrides)
+    new_file, trial_reports = _part_destinations(reports)
     before = Rubric.load(rubric)
-    if Path(to).exists() and Path(to).samefile(rubric):
-        raise ReportError(Issue("The new rubric would overwrite the one it comes from: name another file.", to))
-    items = RubricDataset.load(dataset, rubric=before)
+    if Path(new_file).exists() and Path(new_file).samefile(rubric):
+        raise ReportError(Issue("The new rubric would overwrite the one it comes from: name another file.", new_file))
+
+    items = RubricDataset.load(dataset, rubric=before, columns=columns)
     grader = CriterionGrader(tuple(Judge(role, role) for role in judges), seed=settings.seed)
     if dry_run:
         _print_forecast(before, items, grader, settings, models)
         return
-    path = Path(f"{to}{_SUFFIX}")
+
+    progress_file = Path(f"{new_file}{_SUFFIX}")
     with show_progress(quiet=quiet) as progress:
         work = run_improvement(
-            before, items, grader, settings, access=models.access(), path=path, resume=resume, progress=progress
+            before,
+            items,
+            grader,
+            settings,
+            access=models.access(),
+            path=progress_file,
+            resume=resume,
+            progress=progress,
         )
-        found = run_sync(work)
-    found.after.dump(to)
-    write_result(found, trials, quiet=quiet)
-    if not found.complete:
-        note(f"incomplete: {visible(found.stopped)}; continue with --resume")
+        improvement = run_sync(work)
+
+    improvement.after.dump(new_file)
+    write_result(improvement, trial_reports, quiet=quiet)
+    if not improvement.complete:
+        note(f"incomplete: {visible(improvement.stopped)}; continue with --resume")
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
-    path.unlink(missing_ok=True)
+    progress_file.unlink(missing_ok=True)
 
 
-def _print_forecast(rubric: Any, items: Any, grader: Any, settings: Any, models: ModelOptions) -> None:
+def _print_forecast(
+    rubric: Rubric,
+    items: RubricDataset,
+    grader: CriterionGrader,
+    settings: ImprovementSettings,
+    models: ModelOptions,
+) -> None:
+    """Say how many requests an improvement sends, and about what they cost."""
     from deemster.engine.run_sync import run_sync
     from deemster.grading.improve_rubric import forecast
 
-    found = run_sync(forecast(rubric, items, grader, settings, access=models.access(calls=False)))
-    print_planned_calls(found.planned)
-    wordings = plural(found.written, "wording")
-    note(f"That grades the part learnt from. In all it is at most {found.judged:,} requests to judges and {wordings}.")
+    planned = run_sync(forecast(rubric, items, grader, settings, access=models.access(calls=False)))
+    print_planned_calls(planned.planned)
+    wordings = plural(planned.written, "wording")
+    note(
+        f"That grades the part learnt from. In all it is at most {planned.judged:,} requests to judges and {wordings}."
+    )
 
 
 def _part_destinations(reports: ReportOptions) -> tuple[str, ReportOptions]:

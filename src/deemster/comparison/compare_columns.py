@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from deemster.comparison.comparison import SCHEMA, Comparison
 from deemster.errors import ReportError
+from deemster.formats.schema_validation import OpenShare, Seed
 from deemster.records import MetricCard
 from deemster.results.alike_samples import MOST_SAMPLES, alike_warnings, may_group
 from deemster.results.compared_numbers import (
@@ -44,7 +47,7 @@ _Places: TypeAlias = NDArray[np.int64]
 _ROUNDING = 2e-9
 
 
-class ComparisonSettings(NamedTuple):
+class ComparisonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How two runs are compared.
 
     Attributes:
@@ -56,10 +59,10 @@ class ComparisonSettings(NamedTuple):
             time of a small comparison.
     """
 
-    confidence: float = 0.95
-    margin: float | None = None
+    confidence: OpenShare = 0.95
+    margin: Annotated[float, Meta(ge=0, lt=1)] | None = None
     cluster: str | None = None
-    seed: int = 0
+    seed: Seed = 0
     tests: bool = True
 
 

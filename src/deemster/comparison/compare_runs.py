@@ -137,7 +137,7 @@ def _with_declared_cluster(settings: ComparisonSettings, sources: Sequence[RunSo
     declared = {source.cluster for source in sources}
     if settings.cluster is not None or len(declared) > 1:
         return settings
-    return settings._replace(cluster=declared.pop())
+    return msgspec.structs.replace(settings, cluster=declared.pop())
 
 
 def compare_sources(

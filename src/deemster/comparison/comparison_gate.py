@@ -9,7 +9,7 @@ from deemster.comparison.comparison import Comparison
 from deemster.gate.baseline_gate import BaselineEvidence, LostScore, baseline_checks
 from deemster.gate.confirmation import newly_failing
 from deemster.gate.gate_decision import GateDecision, conclude
-from deemster.gate.gate_rules import EVERY, BaselineRules, GateRules
+from deemster.gate.read_gate import EVERY, BaselineRules, GateRules
 
 # So many samples are named where a rule fails.
 _MOST_NAMED = 4

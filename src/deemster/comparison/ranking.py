@@ -158,7 +158,7 @@ def rank_columns(runs: Sequence[RunColumns], *, settings: ComparisonSettings, to
         ReportError: Two of the runs share no sample.
     """
     level = pair_confidence(len(runs), settings.confidence)
-    chosen = settings._replace(confidence=level)
+    chosen = msgspec.structs.replace(settings, confidence=level)
     against: list[AgainstFirst | None] = [None]
     pairs = []
     for first, second in combinations(range(len(runs)), 2):

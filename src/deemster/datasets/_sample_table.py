@@ -6,15 +6,14 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from deemster.errors import InputError, Issue, did_you_mean
+from deemster.datasets._sample_columns import WHOLE, SampleColumn, find_columns
+from deemster.datasets._spreadsheet_columns import Columns
+from deemster.errors import InputError, Issue
 from deemster.formats.document import Reading
 from deemster.formats.json_values import ROW_DEPTH, name_kind
 from deemster.formats.read_parquet import ParquetColumns
 from deemster.formats.read_table import read_table_lines
 from deemster.formats.strict_json import json_document
-
-_COLUMNS = ("id", "input.<field>", "input:json", "expected_output", "expected_output:json", "tags", "metadata.<key>")
-_WHOLE = ("input", "metadata")
 
 
 class SampleTable(NamedTuple):
@@ -24,28 +23,29 @@ class SampleTable(NamedTuple):
         rows: One map per sample.
         places: The place of each row.
         issues: What is wrong with the table itself.
+        file: The table.
+        warnings: What was made up.
     """
 
     rows: list[dict[str, Any]]
     places: list[str]
     issues: list[Issue]
     file: str
+    warnings: tuple[str, ...] = ()
 
     def where(self, path: tuple[str | int, ...] = ()) -> str:
         """The place of the row that a path lies in, else of the table."""
         return self.places[int(path[1])] if len(path) > 1 else self.file
 
 
-class _Column(NamedTuple):
-    """What a column holds: a part of a sample, a key in it, and whether cells are JSON."""
-
-    part: str
-    key: str | None = None
-    is_json: bool = False
-
-
-def table_rows(data: bytes, kind: str, reading: Reading) -> SampleTable:
+def table_rows(data: bytes, kind: str, reading: Reading, *, given: Columns | None = None) -> SampleTable:
     """Read CSV, TSV or the first sheet of a workbook.
+
+    Args:
+        data: The file.
+        kind: Its format.
+        reading: How the file is called and what its errors are.
+        given: Which column holds what, where its name does not say it.
 
     Raises:
         InputError: The file is not UTF-8 or not a table, or its columns are wrong.
@@ -53,16 +53,20 @@ def table_rows(data: bytes, kind: str, reading: Reading) -> SampleTable:
     """
     lines = read_table_lines(data, kind, reading)
     _, names = next(lines)
-    columns, issues = _columns(names, reading, has_maps=False)
+    columns, issues = find_columns(names, reading, has_maps=False, given=given, numbered=True)
     if issues:
         raise reading.error(issues)
-    table = SampleTable([], [], [], reading.file)
+    has_ids = any(column.part == "id" for column in columns)
+    made_up = f"{reading.file}: No column holds ids, so each sample is called by its line, such as `line-2`."
+    table = SampleTable([], [], [], reading.file, () if has_ids else (made_up,))
     for line, cells in lines:
         where = f"{reading.file}:{line}"
         if len(cells) != len(columns):
             table.issues.append(Issue(f"The line has {len(cells)} cells; the header has {len(columns)}.", where))
             continue
         row, messages = _row(columns, cells, functools.partial(_json_cell, reading=reading, line=line))
+        if not has_ids:
+            row["id"] = f"line-{line}"
         table.issues.extend(Issue(message, where, row.get("id")) for message in messages)
         table.rows.append(row)
         table.places.append(where)
@@ -73,62 +77,9 @@ def _json_cell(text: str, *, reading: Reading, line: int) -> Any:
     return json_document(text, Reading(reading.file, error=reading.error), depth=ROW_DEPTH - 1, line=line).value
 
 
-def _columns(names: Iterable[str], reading: Reading, *, has_maps: bool) -> tuple[list[_Column], list[Issue]]:
-    """What the columns hold, and what is wrong with them."""
-    where = f"{reading.file}:1"
-    columns: list[_Column] = []
-    issues: list[Issue] = []
-    taken: dict[tuple[str, str | None], str] = {}
-    for name in names:
-        column = _column(name.strip(), has_maps=has_maps)
-        if column is None:
-            near = did_you_mean(name, _COLUMNS)
-            # A spreadsheet of one's own has plain names, and most of them are fields of the input.
-            rename = "" if near.startswith("Did") else f"A field of the input is called `input.{name.strip()}`. "
-            issues.append(Issue(f"`{name}` is no column of a dataset. {rename}{near}", where))
-            continue
-        place = column.part, column.key
-        if place in taken:
-            other = f", also as `{taken[place]}`" if taken[place] != name else ""
-            issues.append(Issue(f"The column `{name}` is given twice{other}.", where))
-        taken[place] = name
-        columns.append(column)
-    parts = {column.part for column in columns}
-    issues += [
-        Issue(f"`{taken[part, None]}` stands beside `{part}.` columns; use one of the two.", where)
-        for part in _WHOLE
-        if (part, None) in taken and any(column.part == part and column.key not in (None, "tags") for column in columns)
-    ]
-    if "id" not in parts:
-        issues.append(Issue("The column `id` is missing.", where))
-    if "input" not in parts:
-        issues.append(Issue("The input is missing: give columns `input.<field>` or `input:json`.", where))
-    if "expected_output" not in parts:
-        issues.append(
-            Issue("The column `expected_output` is missing; leave its cells blank where there is none.", where)
-        )
-    return columns, issues
-
-
-def _column(name: str, *, has_maps: bool) -> _Column | None:
-    """What a column holds by its name."""
-    text, _, suffix = name.rpartition(":") if name.endswith(":json") else (name, "", "")
-    is_json = suffix == "json"
-    part, dot, key = text.partition(".")
-    if text == "id" and not is_json:
-        return _Column("id")
-    if text == "expected_output":
-        return _Column("expected_output", None, is_json)
-    if text == "tags":
-        return _Column("metadata", "tags", is_json)
-    if part in _WHOLE and dot and key:
-        return _Column(part, key, is_json)
-    if text in _WHOLE and (is_json or has_maps):
-        return _Column(text, None, is_json)
-    return None
-
-
-def _row(columns: list[_Column], cells: Iterable[Any], parse: Callable[[str], Any]) -> tuple[dict[str, Any], list[str]]:
+def _row(
+    columns: list[SampleColumn], cells: Iterable[Any], parse: Callable[[str], Any]
+) -> tuple[dict[str, Any], list[str]]:
     """One row in the shape of a sample, and what is wrong with its cells."""
     row: dict[str, Any] = {"expected_output": None}
     issues: list[str] = []
@@ -147,8 +98,8 @@ def _row(columns: list[_Column], cells: Iterable[Any], parse: Callable[[str], An
                 # The part is there, though it cannot be read: calling it missing as well would mislead.
                 row.setdefault(column.part, {})
                 continue
-        elif column.part == "metadata" and column.key == "tags" and isinstance(cell, str):
-            value = [tag.strip() for tag in cell.split("|")]
+        elif column.is_list and isinstance(cell, str) and not _is_written_as_json(cell):
+            value = [entry.strip() for entry in cell.split("|")]
         held = row.get(column.part)
         if column.key is not None:
             value = {column.key: value}
@@ -159,6 +110,11 @@ def _row(columns: list[_Column], cells: Iterable[Any], parse: Callable[[str], An
     return row, issues
 
 
+def _is_written_as_json(cell: str) -> bool:
+    """Whether a cell of ids is a JSON list or map, which metrics read as such."""
+    return cell.lstrip().startswith(("[", "{")) and cell.rstrip().endswith(("]", "}"))
+
+
 def parquet_rows(source: ParquetColumns, reading: Reading) -> SampleTable:
     """Read Parquet: flat columns as in CSV but typed, or `input` and `metadata` structs and a `tags` list.
 
@@ -167,7 +123,7 @@ def parquet_rows(source: ParquetColumns, reading: Reading) -> SampleTable:
     Raises:
         InputError: Its columns are wrong.
     """
-    columns, issues = _columns(source.names, reading, has_maps=True)
+    columns, issues = find_columns(source.names, reading, has_maps=True)
     for name, kind in zip(source.names, source.types, strict=True):
         if bad := _unsupported(kind):
             issues.append(
@@ -184,7 +140,7 @@ def dataframe_rows(frame: Any, reading: Reading) -> SampleTable:
     Raises:
         InputError: Its columns are wrong.
     """
-    columns, issues = _columns(map(str, frame.columns), reading, has_maps=True)
+    columns, issues = find_columns([str(name) for name in frame.columns], reading, has_maps=True)
     if issues:
         raise reading.error([issue._replace(where=reading.file) for issue in issues])
     lists = []
@@ -197,13 +153,13 @@ def dataframe_rows(frame: Any, reading: Reading) -> SampleTable:
     return _typed_rows(columns, lists, reading)
 
 
-def _typed_rows(columns: list[_Column], lists: list[list[Any]], reading: Reading) -> SampleTable:
+def _typed_rows(columns: list[SampleColumn], lists: list[list[Any]], reading: Reading) -> SampleTable:
     """The rows of a table by its columns of typed cells."""
     table = SampleTable([], [], [], reading.file)
     for position, cells in enumerate(zip(*lists, strict=True)):
         where = f"{reading.file}#/{position}"
         row, messages = _row(columns, cells, functools.partial(_json_cell, reading=reading, line=1))
-        for part in _WHOLE:
+        for part in WHOLE:
             if isinstance(row.get(part), dict):
                 row[part] = {key: value for key, value in row[part].items() if value is not None}
         table.issues.extend(Issue(message, where, row.get("id")) for message in messages)

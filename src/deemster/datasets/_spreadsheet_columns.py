@@ -93,7 +93,19 @@ class Sheet(NamedTuple):
             InputError: It does.
         """
         if role not in self.roles:
-            _refuse_missing(self.reading, self.header, role, what)
+            _refuse_missing(self.reading, role, what, self._guess(role))
+
+    def _guess(self, role: str) -> str:
+        """The column that may be meant: one with such a name; for ids, else the first whose cells all differ."""
+        named = [name for name in self.header if name]
+        close = next((guess for word in NAMES[role] if (guess := nearest(word, map(fold_name, named)))), None)
+        by_name = next((name for name in named if fold_name(name) == close), None)
+        if role != "id":
+            return by_name or named[0]
+
+        cells_by_name = {name: [cells[index] for _, cells in self.lines] for index, name in enumerate(self.header)}
+        distinct = [name for name in named if len({*cells_by_name[name]}) == len(self.lines)]
+        return by_name if by_name in distinct else next(iter(distinct), named[0])
 
     def cell(self, cells: list[str], role: str) -> str:
         """The text of a cell by what it holds; blank where there is no such column."""
@@ -140,7 +152,7 @@ def load_sheets(paths: Mapping[SheetKind, str | Path], columns: Columns | None =
     for role, names in given.items():
         readers = [kind for kind in tables if role == METADATA or role in _ROLES[kind]]
         for name in names:
-            if not any(_position(name, tables[kind][1]) is not None for kind in readers):
+            if not any(column_index(name, tables[kind][1]) is not None for kind in readers):
                 reading, header, _ = tables[readers[0]]
                 reading.refuse(f"There is no column `{name}`. {did_you_mean(name, header)}", line=1)
     return {kind: _find_columns(kind, *table, given) for kind, table in tables.items()}
@@ -181,7 +193,7 @@ def _read(kind: SheetKind, path: str | Path) -> tuple[Reading, list[str], list[t
     return reading, header, lines
 
 
-def _position(name: str, header: list[str]) -> int | None:
+def column_index(name: str, header: list[str]) -> int | None:
     """The position of a column that the user names, as it is written or nearly so."""
     if name.strip() in header:
         return header.index(name.strip())
@@ -198,9 +210,9 @@ def _find_columns(
 ) -> Sheet:
     others = {fold_name(name): at for at, name in enumerate(header) if name}
     roles = {
-        role: at for role in _ROLES[kind] if role in given and (at := _position(given[role][0], header)) is not None
+        role: at for role in _ROLES[kind] if role in given and (at := column_index(given[role][0], header)) is not None
     }
-    metadata = frozenset(at for name in given.get(METADATA, ()) if (at := _position(name, header)) is not None)
+    metadata = frozenset(at for name in given.get(METADATA, ()) if (at := column_index(name, header)) is not None)
     taken = metadata | frozenset(roles.values())
     others = {name: at for name, at in others.items() if at not in taken}
     for role in _ROLES[kind][:-1]:
@@ -213,10 +225,7 @@ def _find_columns(
     return sheet
 
 
-def _refuse_missing(reading: Reading, header: list[str], role: str, what: str) -> None:
+def _refuse_missing(reading: Reading, role: str, what: str, guess: str) -> None:
     """Refuse a table without a column, and name the column that may be meant."""
-    named = [name for name in header if name]
-    close = next((guess for word in NAMES[role] if (guess := nearest(word, map(fold_name, named)))), None)
-    guess = next((name for name in named if fold_name(name) == close), named[0])
     said = f"There is no column of {what}: it is called {list_names(NAMES[role], limit=4)}, or as you say with"
     reading.refuse(f"{said} `--columns {role}=NAME`. Is it `{guess}`?", line=1)

@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, overload
 
 from deemster.datasets._jsonl_dataset import load_jsonl
+from deemster.datasets._spreadsheet_columns import Columns
 from deemster.datasets.dataset_format import SCHEMA, DatasetFacts
 from deemster.datasets.duplicate_rows import equal_rows
 from deemster.datasets.fingerprint import RowHashes
@@ -26,6 +27,7 @@ from deemster.formats.document import Reading
 from deemster.formats.item_files import pause_garbage_collection
 from deemster.formats.json_values import to_json_value
 from deemster.formats.read_file import FORMATS, file_format
+from deemster.formats.read_table import TABLES
 from deemster.formats.write_rows import write_rows
 from deemster.records import Sample, SampleContent, SampleFacts, SampleLabels
 
@@ -87,12 +89,20 @@ class Dataset:
         return self
 
     @classmethod
-    def load(cls, path: str | FilePath, *, format: str | None = None) -> Dataset:  # noqa: A002 - the word users say
+    def load(
+        cls,
+        path: str | FilePath,
+        *,
+        format: str | None = None,  # noqa: A002 - the word users say
+        columns: Columns | None = None,
+    ) -> Dataset:
         """Read a dataset from YAML, JSON, JSONL, CSV, TSV, .xlsx or Parquet.
 
         Args:
             path: The file.
             format: One of `yaml`, `json`, `jsonl`, `csv`, `tsv`, `xlsx`, `parquet`, where the extension is another.
+            columns: Which column of a CSV, TSV or .xlsx holds what, where its name does not say it, such as
+                `{"id": "Nr", "input.question": "Frage"}`; other columns that nothing is known of are then metadata.
 
         Raises:
             DatasetError: The file or something in it is wrong; every issue is given with its place.
@@ -100,8 +110,10 @@ class Dataset:
         """
         reading = Reading(str(path), error=DatasetError)
         kind = file_format(path, reading, format=format, known=FORMATS)
+        if columns is not None and kind not in TABLES:
+            reading.refuse(f"`columns` is for {', '.join(TABLES)}; this is {kind}.")
         with pause_garbage_collection():
-            facts, rows = _read_file(path, kind, reading)
+            facts, rows = _read_file(path, kind, reading, columns)
         return cls._made_of(facts, rows, path=str(path))
 
     @classmethod
@@ -295,12 +307,12 @@ class Dataset:
         write_rows(path, _file_header(self), _file_rows(self), key="samples", known=known, error=DatasetError)
 
 
-def _read_file(path: str | FilePath, kind: str, reading: Reading) -> tuple[DatasetFacts, Rows]:
+def _read_file(path: str | FilePath, kind: str, reading: Reading, columns: Columns | None) -> tuple[DatasetFacts, Rows]:
     if kind == "jsonl":
         return load_jsonl(path, reading)
     if kind in ("yaml", "json"):
         return read_document(reading.content(path), kind, reading)
-    return read_table(path, kind, reading)
+    return read_table(path, kind, reading, columns=columns)
 
 
 def _texts(given: str | Iterable[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from deemster.datasets._spreadsheet_columns import Columns
 from deemster.datasets.dataset_format import (
     DatasetFacts,
     DatasetFile,
@@ -162,8 +163,17 @@ def _hash_rows(rows: list[SampleRow]) -> ListedRows | None:
     return ListedRows(samples, digests)
 
 
-def read_table(path: str | FilePath, kind: str, reading: Reading) -> tuple[DatasetFacts, ListedRows]:
-    """Read a table of samples."""
+def read_table(
+    path: str | FilePath, kind: str, reading: Reading, *, columns: Columns | None = None
+) -> tuple[DatasetFacts, ListedRows]:
+    """Read a table of samples.
+
+    Args:
+        path: The file.
+        kind: Its format.
+        reading: How the file is called and what its errors are.
+        columns: Which column holds what, where its name does not say it.
+    """
     from deemster.datasets._sample_table import table_rows  # noqa: PLC0415 - few datasets are tables
 
     name = FilePath(path).stem
@@ -172,11 +182,12 @@ def read_table(path: str | FilePath, kind: str, reading: Reading) -> tuple[Datas
         facts, rows = _read_parquet(name, file.read(), reading)
         return facts, _ParquetRows(rows, file)
 
-    table = table_rows(reading.content(path), kind, reading)
+    table = table_rows(reading.content(path), kind, reading, given=columns)
     if table.issues and not table.rows:
         # Lines that cannot be read are samples all the same: to say that there are none would mislead.
         raise DatasetError(sort_issues(table.issues))
-    return read_root({"name": name, "samples": table.rows}, table, issues=table.issues)
+    header, rows = read_root({"name": name, "samples": table.rows}, table, issues=table.issues)
+    return header._replace(warnings=table.warnings), rows
 
 
 def _read_parquet(name: str, source: ParquetColumns, reading: Reading) -> tuple[DatasetFacts, ListedRows]:

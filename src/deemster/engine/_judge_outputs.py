@@ -9,8 +9,9 @@ from typing import Any, TypeAlias
 from deemster.engine.kept_prompts import KeptPrompts
 from deemster.engine.play_scripts import AskModels, ask_anew, ask_in_repetition, play_batch_script, play_script
 from deemster.engine.run_plan import Plan
-from deemster.engine.score_batch import Answer, AnsweredBatch, WorkItem, finish_work, is_missing, mark_rows
+from deemster.engine.score_batch import mark_rows
 from deemster.engine.stop_request import Stop
+from deemster.engine.work_items import Answer, AnsweredBatch, WorkItem
 from deemster.engine.worker_pool import WorkerPool, worker_pool
 from deemster.metrics.score_outputs import failed_marks, with_threshold
 from deemster.models.worker_threads import WorkerThreads
@@ -46,8 +47,12 @@ class JudgePool:
         may_batch: Callable[[Any], bool] | None = None,
         prompts: KeptPrompts | None = None,
     ) -> None:
+        self.plan = plan
+        self.hand_on = hand_on
+        self.stop = stop
+        self.threads = threads
         self._prompts = prompts
-        self.plan, self.hand_on, self.stop, self.threads = plan, hand_on, stop, threads
+
         self.scorers = {column: metric for column, metric in enumerate(plan.metrics) if hasattr(metric, "script")}
         self.batched = {
             column: scorer
@@ -56,11 +61,12 @@ class JudgePool:
         }
         self.plain = [metric for column, metric in enumerate(plan.metrics) if column not in self.scorers]
         self.pass_marks = [plan.thresholds.get(metric.name) for metric in plan.metrics]
+        first = plan.first_repetition
+        self.asks = [ask_in_repetition(ask, first + repetition) for repetition in range(plan.repetitions)]
+
         self.finished: list[Execution] = []
         self.arrived = asyncio.Event()
         self.is_over = False
-        first = plan.first_repetition
-        self.asks = [ask_in_repetition(ask, first + repetition) for repetition in range(plan.repetitions)]
 
     @property
     def _most_live(self) -> int:
@@ -75,6 +81,7 @@ class JudgePool:
             while (batch := await answered.get()) is not None:
                 if not self.stop.requested:
                     await self._start_batch(batch, pool)
+
             await pool.join()
             self.is_over = True
             self.arrived.set()
@@ -107,7 +114,7 @@ class JudgePool:
         for column, scorer in self.batched.items():
             rows_by_repetition: dict[int, list[int]] = {}
             for row, (work, answer) in enumerate(zip(batch.works, batch.answers, strict=True)):
-                if isinstance(answer, Output) and is_missing(work, column):
+                if isinstance(answer, Output) and work.is_missing(column):
                     rows_by_repetition.setdefault(work.repetition, []).append(row)
 
             for repetition, rows in rows_by_repetition.items():
@@ -120,13 +127,14 @@ class JudgePool:
 
     async def _finish(self, work: WorkItem, output: Output, plain: tuple[Mark, ...], shared: Shared) -> None:
         """Wait for the marks of one execution, each from a script of its own or from one for the whole batch."""
-        alone = [column for column in self.scorers if column not in shared and is_missing(work, column)]
+        alone = [column for column in self.scorers if column not in shared and work.is_missing(column)]
         judged: dict[int, Mark] = {}
         if len(alone) == 1:
             judged[alone[0]] = await self._play(alone[0], work, output)
         elif alone:
             scripts = (self._play(column, work, output) for column in alone)
             judged.update(zip(alone, await asyncio.gather(*scripts), strict=True))
+
         for column, (task, index) in shared.items():
             judged[column] = (await asyncio.shield(task))[index]
         self._add_finished(work, output, plain, judged)
@@ -138,9 +146,11 @@ class JudgePool:
             ask = ask_anew(ask, work.earlier[column])
         if self._prompts is None:
             return await play_script(self.scorers[column], work.sample, output, ask=ask)
+
         heard: list[tuple[Request, Reply]] = []
         listening = self._prompts.listen(ask, heard)
         mark = await play_script(self.scorers[column], work.sample, output, ask=listening)
+
         key = (work.position, work.repetition, column)
         shown = with_threshold(mark, self.pass_marks[column])
         self._prompts.keep(key, shown, heard, replaces=work.earlier is not None)
@@ -156,12 +166,12 @@ class JudgePool:
         for column in range(len(self.plan.metrics)):
             if column not in self.scorers:
                 marks.append(next(plain_marks))
-            elif is_missing(work, column):
+            elif work.is_missing(column):
                 marks.append(with_threshold(judged[column], self.pass_marks[column]))
             else:
                 marks.append(known[column])
 
-        self.finished.append(finish_work(work, answer, tuple(marks)))
+        self.finished.append(work.finish(answer, tuple(marks)))
         self.arrived.set()
 
     async def _flush_regularly(self, pool: WorkerPool) -> None:

@@ -8,8 +8,8 @@ from itertools import islice
 
 from deemster.engine._target_calls import BATCH
 from deemster.engine.run_plan import Plan
-from deemster.engine.score_batch import Answer, AnsweredBatch, WorkItem
 from deemster.engine.stop_request import Stop
+from deemster.engine.work_items import Answer, AnsweredBatch, WorkItem
 from deemster.models.worker_threads import WorkerThreads
 from deemster.targets.saved_outputs import SavedOutputs
 

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from deemster.engine.run_plan import LiveTarget, Plan
-from deemster.engine.score_batch import Answer, AnsweredBatch, WorkItem
 from deemster.engine.stop_request import Stop
+from deemster.engine.work_items import Answer, AnsweredBatch, WorkItem
 from deemster.engine.worker_pool import worker_pool
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.clock import Clock

@@ -14,8 +14,8 @@ from deemster.engine.kept_prompts import KeptPrompts
 from deemster.engine.model_access import ModelAccess, open_gateway
 from deemster.engine.progress import ProgressCounter
 from deemster.engine.run_plan import Plan
-from deemster.engine.score_batch import WorkItem
 from deemster.engine.stop_request import Stop
+from deemster.engine.work_items import WorkItem
 from deemster.models import Gateway
 from deemster.models.clock import Clock
 from deemster.models.shared_calls import SharedCalls

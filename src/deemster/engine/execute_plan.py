@@ -13,8 +13,9 @@ from deemster.engine.execution_handover import NO_PENDING_STORAGE, ExecutionHand
 from deemster.engine.kept_prompts import KeptPrompts
 from deemster.engine.play_scripts import AskModels
 from deemster.engine.run_plan import Plan
-from deemster.engine.score_batch import AnsweredBatch, WorkItem, leave_out, planned_work, score_batch
+from deemster.engine.score_batch import score_batch
 from deemster.engine.stop_request import Stop, deadline
+from deemster.engine.work_items import AnsweredBatch, WorkItem, leave_out, planned_work
 from deemster.engine.worker_pool import worker_pool
 from deemster.models.clock import Clock
 from deemster.models.worker_threads import WorkerThreads

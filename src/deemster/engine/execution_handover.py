@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from deemster.engine.score_batch import Answer, WorkItem, finish_work
+from deemster.engine.work_items import Answer, WorkItem
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Execution, Mark, Output, Unscored
@@ -131,7 +131,7 @@ class ExecutionHandover:
 
     def _unmarked(self, work: WorkItem, answer: Output) -> Execution:
         marks = work.marks or (None,) * self._metrics
-        return finish_work(work, answer, tuple(_NOT_MARKED if mark is None else mark for mark in marks))
+        return work.finish(answer, tuple(_NOT_MARKED if mark is None else mark for mark in marks))
 
 
 def redact_marks(executions: Sequence[Execution], secrets: Secrets) -> Sequence[Execution]:

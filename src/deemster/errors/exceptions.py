@@ -5,12 +5,15 @@ from __future__ import annotations
 import enum
 import errno
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from deemster.errors.message_text import visible
 
 MOST_SHOWN = 20
+# So many lines with the same issue are one line, which names so many of them.
+_ALIKE = 3
+_NAMED = 5
 _LONGEST = 4000
 _STORAGE_FAILURES = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
 
@@ -67,10 +70,32 @@ class InputError(DeemsterError, ValueError):
         super().__init__(self.issues)
 
     def __str__(self) -> str:
-        lines = [str(issue) for issue in self.issues[:MOST_SHOWN]]
-        if len(self.issues) > MOST_SHOWN:
-            lines.append(f"... and {len(self.issues) - MOST_SHOWN} more")
+        lines = _describe_issues(self.issues)
+        if len(lines) > MOST_SHOWN:
+            lines = [*lines[:MOST_SHOWN], f"... and {len(lines) - MOST_SHOWN} more"]
         return "\n".join(lines)
+
+
+def _describe_issues(issues: Iterable[Issue]) -> list[str]:
+    """A line for each issue; one for all lines of a file that have the same one."""
+    alike: dict[tuple[str, str], list[Issue]] = {}
+    for issue in issues:
+        file, _, line = (issue.where or "").rpartition(":")
+        key = file if line.isdecimal() else f"{issue.where}\0{issue.sample}"
+        alike.setdefault((issue.message, key), []).append(issue)
+    return [
+        line
+        for group in alike.values()
+        for line in ([_describe_alike(group)] if len(group) >= _ALIKE else map(str, group))
+    ]
+
+
+def _describe_alike(issues: Sequence[Issue]) -> str:
+    """One issue of many lines, with the numbers of the first ones."""
+    first = issues[0]
+    lines = [(issue.where or "").rpartition(":")[2] for issue in issues]
+    named = ", ".join(lines[:_NAMED]) + (", ..." if len(lines) > _NAMED else "")
+    return str(Issue(f"{len(issues)} lines ({named}): {first.message}", (first.where or "").rpartition(":")[0]))
 
 
 class DatasetError(InputError):

@@ -15,6 +15,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 # What is written now in place of a parameter that has another name in its settings; until 1.0.
 _RENAMED = {
+    "cascade": "judges=dm.judges.Cascade(...)",
     "limits": "calls=dm.ModelCalls(...)",
     "n_bootstrap": "bootstrap=dm.agreement.BootstrapSettings(replicates=...)",
     "cluster": "settings=dm.EvaluationSettings(on=...)",
@@ -37,12 +38,12 @@ def checks_parameters(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """
     parameters = inspect.signature(function).parameters
     defaults = {name: parameter.default for name, parameter in parameters.items()}
-    settings = {name: type(default) for name, default in defaults.items() if hasattr(default, "_fields")}
+    settings = {name: type(default) for name, default in defaults.items() if _field_names(type(default))}
 
     def moved(name: str) -> str | None:
         """What is written now in place of a parameter; None where there never was one of that name."""
         for parameter, kind in settings.items():
-            if name in kind._fields:
+            if name in _field_names(kind):
                 return f"{parameter}={_public_name(kind)}({name}=...)"
         now = _RENAMED.get(name, "")
         return now if now.partition("=")[0] in parameters else None
@@ -61,6 +62,12 @@ def checks_parameters(function: Callable[_P, _T]) -> Callable[_P, _T]:
         return function(*args, **kwargs)
 
     return call
+
+
+def _field_names(kind: type) -> tuple[str, ...]:
+    """The fields of a settings object, a named tuple or a struct; none of anything else."""
+    names: tuple[str, ...] = getattr(kind, "_fields" if issubclass(kind, tuple) else "__struct_fields__", ())
+    return names
 
 
 def _public_name(kind: type) -> str:

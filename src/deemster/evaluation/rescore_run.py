@@ -10,8 +10,8 @@ from deemster.engine.backend import InThisProcess, RemainingWork, RunWork
 from deemster.engine.model_access import ModelAccess, ModelCalls, complete_model_access, read_model_access
 from deemster.engine.progress import Progress, ProgressCounter
 from deemster.engine.run_plan import Plan, collect_secrets
-from deemster.engine.score_batch import WorkItem
 from deemster.engine.stop_request import Stop
+from deemster.engine.work_items import WorkItem
 from deemster.errors import ConfigurationError, StoreError, did_you_mean
 from deemster.evaluation.evaluation_identity import scoring_identity
 from deemster.evaluation.gate_baseline import compare_again

@@ -51,7 +51,7 @@ def suite_dataset(suite: Suite) -> Dataset:
     if isinstance(dataset, Dataset):
         return dataset
     if isinstance(dataset, (str, Path)):
-        return Dataset.load(dataset)
+        return Dataset.load(dataset, columns=suite.columns)
     if hasattr(dataset, "columns") and hasattr(dataset, "iloc"):
         return Dataset.from_dataframe(dataset)
     if isinstance(dataset, (bytes, Mapping)) or not isinstance(dataset, Iterable):
@@ -65,6 +65,8 @@ def suite_dataset(suite: Suite) -> Dataset:
 def _check_file(suite: Suite, key: str) -> None:
     """Refuse a suite whose file names another one that is missing."""
     path = suite.document.value.get(key)
+    if isinstance(path, Mapping):
+        path = path["file"]
     if path is None:
         return
     message = missing_file(path, folder=suite.folder or "")
@@ -254,7 +256,7 @@ def resolve_calibration(suite: Suite, metrics: Sequence[Metric], gate: GateRules
         InputError: It cannot be read or has no labels of these metrics, or a rule is about numbers that it lacks.
     """
     _check_file(suite, "calibration")
-    labels = None if suite.calibration is None else _load_calibration(suite.calibration, metrics)
+    labels = None if suite.settings.calibration is None else _load_calibration(suite.settings.calibration, metrics)
     if gate is not None and gate.rules:
         corrected = () if labels is None else labels.metrics
         check_corrected_rules(gate, corrected, metric_spellings(metrics))

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from deemster.datasets.rubric_dataset import RubricDataset
-from deemster.engine.score_batch import WorkItem
+from deemster.engine.work_items import WorkItem
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import make_case, submission_output

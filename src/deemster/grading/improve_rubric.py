@@ -187,7 +187,7 @@ def _identity(
         "reasons": _reasons(dataset),
         "grader": grader.settings,
         "models": msgspec.to_builtins(models),
-        **settings._replace(writer=writer)._asdict(),
+        **msgspec.structs.asdict(msgspec.structs.replace(settings, writer=writer)),
     }
 
 

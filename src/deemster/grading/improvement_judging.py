@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Meta
 
 from deemster.agreement.agreement_gain import verdict_agreements
 from deemster.engine.play_scripts import script_result
 from deemster.engine.progress import Progress
 from deemster.engine.stop_request import Stop
 from deemster.engine.worker_pool import worker_pool
-from deemster.errors import Issue, plural, show_value
+from deemster.errors import ConfigurationError, Issue, plural
+from deemster.formats.schema_validation import NonBlank, OpenShare, Seed, decode_struct
 from deemster.grading._improvement_split import DatasetPart
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.criterion_rewording import Disagreement, ask_rewording
@@ -35,7 +39,10 @@ WORKERS = 256
 LOST = 0.05
 
 
-class ImprovementSettings(NamedTuple):
+_Count = Annotated[int, Meta(ge=1)]
+
+
+class ImprovementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a rubric is improved.
 
     Attributes:
@@ -47,34 +54,33 @@ class ImprovementSettings(NamedTuple):
         cluster: The key of the metadata that names an item's cluster; a cluster is never divided.
         alpha: The chance that any wording is accepted though it is no better.
         seed: The seed of everything random.
+
+    Raises:
+        ConfigurationError: One is outside of its limits.
     """
 
-    writer: str | None = None
-    rounds: int = 3
-    criteria: int = 3
-    exemplars: int = 6
+    writer: NonBlank | None = None
+    rounds: _Count = 3
+    criteria: _Count = 3
+    exemplars: _Count = 6
     train: float = 0.5
     cluster: str | None = None
-    alpha: float = 0.05
-    seed: int = 0
+    alpha: OpenShare = 0.05
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        decode_struct(self, error=ConfigurationError)
 
     def writer_role(self, grader: CriterionGrader) -> str:
         """The model role that proposes wordings, where a grader judges."""
         return grader.judges[0].model if self.writer is None else self.writer
 
     def issues(self, grader: CriterionGrader) -> Iterator[Issue]:
-        """What is wrong with them, and with the grader that is to judge."""
+        """What is wrong with the grader that is to judge."""
         if grader.calls != "per_criterion":
             yield Issue("A rubric is improved criterion by criterion: `calls` of the grader is `per_criterion`.")
         if grader.few_shot is not None:
             yield Issue("A rubric is improved without examples for the judges: `few_shot` of the grader is None.")
-        for key in ("rounds", "criteria", "exemplars"):
-            if type(getattr(self, key)) is not int or getattr(self, key) < 1:
-                yield Issue(f"`{key}` is a whole number of at least 1, not {show_value(getattr(self, key))}.")
-        if type(self.alpha) is not float or not 0 < self.alpha < 1:
-            yield Issue(f"`alpha` is a number between 0 and 1, not {show_value(self.alpha)}.")
-        if self.writer is not None and (not isinstance(self.writer, str) or not self.writer.strip()):
-            yield Issue(f"`writer` is the name of a model role, not {show_value(self.writer)}.")
 
 
 USUAL_IMPROVEMENT: Final = ImprovementSettings()

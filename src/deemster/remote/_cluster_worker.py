@@ -21,8 +21,8 @@ from deemster.engine.kept_prompts import KeptPrompts, WhichPrompts
 from deemster.engine.model_access import ModelAccess
 from deemster.engine.progress import ProgressCounter
 from deemster.engine.run_plan import Plan
-from deemster.engine.score_batch import Answer, WorkItem
 from deemster.engine.stop_request import Stop
+from deemster.engine.work_items import Answer, WorkItem
 from deemster.errors import ConfigurationError
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.models.call_log import LoggedCall

@@ -17,8 +17,8 @@ from deemster.engine.backend import Execute, RunWork
 from deemster.engine.execution_handover import NO_PENDING_STORAGE
 from deemster.engine.model_access import ModelAccess
 from deemster.engine.progress import TELL_S
-from deemster.engine.score_batch import WorkItem, planned_work
 from deemster.engine.stop_request import deadline
+from deemster.engine.work_items import WorkItem, planned_work
 from deemster.engine.worker_pool import DRAIN_S
 from deemster.errors import ConfigurationError, Issue, plural
 from deemster.errors.user_code_guard import UserCodeGuard

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from deemster.engine.backend import RemainingWork
-from deemster.engine.score_batch import WorkItem
+from deemster.engine.work_items import WorkItem
 from deemster.records import Execution, Mark, MetricScore, NotApplicable, Output, Sample, TargetFailure, Unscored
 from deemster.records.marks import failed_votes
 from deemster.records.shared_call_cost import Spending, SpendingSum

@@ -14,7 +14,7 @@ import msgspec
 
 from deemster.engine.kept_calls import KeptCalls
 from deemster.engine.kept_prompts import KeptPrompts, WhichPrompts
-from deemster.engine.score_batch import needs_settling, settle_marks
+from deemster.engine.settle_marks import needs_settling, settle_marks
 from deemster.errors import ConfigurationError, DeemsterError, Issue, RunExistsError, StoreError
 from deemster.formats.streamed_list import Stream
 from deemster.models.call_log import LoggedCall

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import deemster as dm
-from deemster.engine.score_batch import needs_settling, settle_marks
+from deemster.engine.settle_marks import needs_settling, settle_marks
 from deemster.engine.stop_request import Stop
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.records import Call, Execution, MetricScore, Output, Unscored
