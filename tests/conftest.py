@@ -90,8 +90,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the tests of the lane; the folders with the longest first, so that no worker waits for one at the end."""
     lane = lane_of(config)
-    chosen = [item for item in items if lane.runs(item)]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    chosen: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        (chosen if lane.runs(item) else left_out).append(item)
+    config.hook.pytest_deselected(items=left_out)
     items[:] = sorted(chosen, key=lambda item: item.path.parent not in LONGEST)
 
 

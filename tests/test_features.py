@@ -70,7 +70,7 @@ FEATURES = {
     ),
     "labels of a run": Feature(
         ("runs/run_labels", "calibration/*", "cli/labels", "view/label_*"),
-        ("cli/agreement", "comparison/compare_labels", "view/*"),
+        ("cli/agreement", "cli/_agreement_inputs", "comparison/compare_labels", "view/*"),
     ),
     "brief": Feature(("comparison/failure_brief",), ("cli/show", "cli/report_options")),
     "run file": Feature(

@@ -14,6 +14,16 @@ def agreement_arguments(**given: Any) -> dict[str, Any]:
     return {"bootstrap": kind(**bootstrap), **given}
 
 
+def grader_arguments(**given: Any) -> dict[str, Any]:
+    """What is said of votes, scores and questions, each in its object, for a grader; the rest as it is."""
+    objects = {"rules": dm.rubrics.Rules, "scoring": dm.rubrics.Scoring, "questions": dm.judges.QuestionSettings}
+    for parameter, kind in objects.items():
+        fields = {name: given.pop(name) for name in kind.__match_args__ if name in given}
+        if fields:
+            given[parameter] = kind(**fields)
+    return given
+
+
 def arguments(**given: Any) -> dict[str, Any]:
     """What is said of models, of storage and rarely, each in its object; the rest as it is."""
     calls = {name: given.pop(name) for name in dm.ModelCalls._fields if name in given}

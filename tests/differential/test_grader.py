@@ -11,6 +11,7 @@ from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import make_case
 from deemster.judges.judge_panel import Judge
 from deemster.records import NoAnswer
+from tests.builders.arguments import grader_arguments
 from tests.differential.autorubric.cases import BINARY, NOMINAL, ORDINAL, criterion, item, labels, votes_file
 from tests.differential.autorubric.peer import Peer
 from tests.judges.make_grader import options_of, reply
@@ -89,7 +90,7 @@ def compare(peer: Peer, value: dict) -> None:
     """Grade by judges that cast these votes, and hold everything against autorubric."""
     judges = [Judge(judge["id"], judge["id"], judge["weight"]) for judge in value["judges"]]
     # autorubric decides by the votes that there are; here that is said by a quorum.
-    panel = CriterionGrader(judges, quorum=1, **value["grading"])
+    panel = CriterionGrader(judges, quorum=1, **grader_arguments(**value["grading"]))
     data = RubricDataset(
         [{"id": each["id"], "submission": each["id"]} for each in value["items"]], rubric=value["rubric"]
     )

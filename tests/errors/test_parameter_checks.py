@@ -29,6 +29,8 @@ import deemster as dm
         (dm.improve_rubric, {"rounds": 1}, "settings=dm.grading.ImprovementSettings(rounds=...)"),
         (dm.targets.HttpTarget, {"output": "answer"}, "reply=dm.targets.ReplyPaths(output=...)"),
         (dm.targets.HttpTarget, {"timeout_s": 5}, "limits=dm.targets.HttpLimits(timeout_s=...)"),
+        (dm.CriterionGrader, {"auto_na": False}, "questions=dm.judges.QuestionSettings(auto_na=...)"),
+        (dm.CriterionGrader, {"cascade": None}, "judges=dm.judges.Cascade(...)"),
         (dm.compute_metrics, {"seed": 7}, "bootstrap=dm.agreement.BootstrapSettings(seed=...)"),
         (dm.compute_metrics, {"n_bootstrap": 50}, "bootstrap=dm.agreement.BootstrapSettings(replicates=...)"),
         (dm.improve_rubric, {"progress_file": "x.db"}, 'storage="progress.db"'),

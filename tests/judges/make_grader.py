@@ -10,6 +10,7 @@ from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.grading_case import make_case
 from deemster.judges.judge_panel import Judge
 from deemster.records import Answer, Usage
+from tests.builders.arguments import grader_arguments
 from tests.judges.play import answered
 
 FACTS = {"name": "facts", "weight": 10, "requirement": "Every claim is supported."}
@@ -48,7 +49,7 @@ def case(submission="Paris.", rubric=RUBRIC, **facts):
 
 def grader(judges="a", **options):
     """A grader with one judge per letter; each judge has a role of the same name."""
-    return CriterionGrader([Judge(name, name) for name in judges], **options)
+    return CriterionGrader([Judge(name, name) for name in judges], **grader_arguments(**options))
 
 
 def options_of(ask):

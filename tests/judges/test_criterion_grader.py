@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from deemster.datasets import derive
 from deemster.errors import ConfigurationError
+from deemster.judges import QuestionSettings
 from deemster.judges.criterion_grader import CriterionGrader
 from deemster.judges.few_shot import FewShot
 from deemster.judges.grading_case import make_case
@@ -19,7 +20,8 @@ from deemster.judges.vote import vote_failure
 from deemster.records import Answer, MetricScore, NoAnswer, Unscored, Usage
 from deemster.records.marks import CAUSES
 from deemster.report.grading_result import Grading, JudgeGrading
-from deemster.rubrics import LengthPenalty
+from deemster.rubrics import LengthPenalty, Rules
+from tests.builders.arguments import grader_arguments
 from tests.judges.make_grader import (
     DEPTH,
     FACTS,
@@ -106,7 +108,7 @@ def test_score_that_is_not_normalised_is_the_sum():
 def test_panel_combines_ordinal_votes_by_rule(rule, sign, label, value):
     judges = [Judge(name, name, weight) for name, weight in zip(LETTERS, (1, 1, 1, 4), strict=True)]
     rubric = only({**DEPTH, "weight": 6 * sign})
-    panel = CriterionGrader(judges, ordinal_aggregation=rule)
+    panel = CriterionGrader(judges, rules=Rules(ordinal_aggregation=rule))
     answer = says({"depth": each("poor", "fair", "good", "good")})
     item, asked = answered(panel.script(case(rubric=rubric)), answer)
     (criterion,) = item.criteria
@@ -136,7 +138,7 @@ def test_weighted_vote_outweighs_two():
     judges = [Judge("a", "a", 3), Judge("b", "b"), Judge("c", "c")]
     answer = says({"facts": each("MET", "UNMET", "UNMET")})
     for rule, verdict in (("weighted", "MET"), ("majority", "UNMET")):
-        panel = CriterionGrader(judges, aggregation=rule)
+        panel = CriterionGrader(judges, rules=Rules(aggregation=rule))
         assert finals(answered(panel.script(case(rubric=only(FACTS))), answer)[0]) == [verdict]
 
 
@@ -541,13 +543,13 @@ def test_item_without_any_question_has_failed_votes_and_no_score():
 )
 def test_setting_out_of_range_is_refused(judges, options, message):
     with pytest.raises(ConfigurationError, match=message):
-        CriterionGrader([Judge("a", "a")] if judges is None else judges, **options)
+        CriterionGrader([Judge("a", "a")] if judges is None else judges, **grader_arguments(**options))
 
 
 def test_all_issues_of_a_grader_are_listed_at_once():
     with pytest.raises(ConfigurationError) as error:
-        CriterionGrader([], calls="x", aggregation="y", abstention="z", repeats=0)
-    assert len(error.value.issues) == 5
+        CriterionGrader([], calls="x", repeats=0, questions=QuestionSettings(auto_na="y"))
+    assert len(error.value.issues) == 4
 
 
 @pytest.mark.parametrize(
@@ -607,7 +609,8 @@ RULES = st.fixed_dictionaries(
 @given(RULES, st.data())
 def test_verdicts_and_scores_follow_from_the_votes(rules, data):
     judges = [Judge("a", "a", 2.0), Judge("b", "b"), Judge("c", "c", 0.5)]
-    panel = CriterionGrader(judges, length_penalty=LengthPenalty(free_budget=1, max_cap=9), quorum=1, **rules)
+    penalty = LengthPenalty(free_budget=1, max_cap=9)
+    panel = CriterionGrader(judges, length_penalty=penalty, quorum=1, **grader_arguments(**rules))
     items = dataset({"submission": "one two three", "id": "x"}, {"submission": "four", "id": "y"})
 
     def answer(ask):

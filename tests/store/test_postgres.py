@@ -78,7 +78,7 @@ def test_writer_loses_and_doubles_nothing_while_connections_drop(store, postgres
 
 
 def test_run_begins_and_settles_while_connections_drop(store, postgres_url, monkeypatch):
-    monkeypatch.setattr("deemster.store._run_table._CHUNK_SAMPLES", 20)
+    monkeypatch.setattr("deemster.store._begin_run._CHUNK_SAMPLES", 20)
     left = [30, 300, 590]
 
     def dropping(each):

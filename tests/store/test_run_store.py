@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from deemster.errors import LeaseError, MissingExtraError, RunExistsError, StoreError
 from deemster.records import Execution, MetricScore, Output, SampleLabels, TargetFailure, Trajectory, Unscored, Usage
-from deemster.store import _run_table as beginning
+from deemster.store import _begin_run as beginning
 from deemster.store import open_store
 from deemster.store._database import Connection, InsertStatement
 from deemster.store.graded_items import GRADING_CARD
@@ -364,7 +364,7 @@ def test_duplicate_run_id_is_error(store):
 
 
 def test_run_is_visible_only_with_all_samples(store, monkeypatch):
-    monkeypatch.setattr("deemster.store._run_table._CHUNK_SAMPLES", 2)
+    monkeypatch.setattr("deemster.store._begin_run._CHUNK_SAMPLES", 2)
 
     def watched():
         for each in samples(5):
@@ -397,12 +397,12 @@ def test_rows_with_existing_key_are_not_inserted_twice(store):
 
 
 def test_large_samples_are_inserted_in_small_batches(store, monkeypatch):
-    monkeypatch.setattr("deemster.store._run_table._CHUNK_BYTES", 250)
+    monkeypatch.setattr("deemster.store._begin_run._CHUNK_BYTES", 250)
     large = [sample(position, input={"question": "x" * 100 + str(position)}) for position in range(7)]
     seen = []
     put = beginning.insert_samples
     monkeypatch.setattr(
-        "deemster.store._run_table.insert_samples",
+        "deemster.store._begin_run.insert_samples",
         lambda rows, found: seen.append(len(found.samples)) or put(rows, found),
     )
     store.begin(facts(samples=7), iter(large), cards=[])
@@ -411,12 +411,12 @@ def test_large_samples_are_inserted_in_small_batches(store, monkeypatch):
 
 
 def test_samples_with_large_metadata_are_inserted_in_small_batches(store, monkeypatch):
-    monkeypatch.setattr("deemster.store._run_table._CHUNK_BYTES", 250)
+    monkeypatch.setattr("deemster.store._begin_run._CHUNK_BYTES", 250)
     large = [sample(position, metadata={"note": "x" * 150}) for position in range(5)]
     seen = []
     put = beginning.insert_samples
     monkeypatch.setattr(
-        "deemster.store._run_table.insert_samples",
+        "deemster.store._begin_run.insert_samples",
         lambda rows, found: seen.append(len(found.samples)) or put(rows, found),
     )
     store.begin(facts(samples=5), iter(large), cards=[])
@@ -459,7 +459,7 @@ def test_executions_can_be_read_from_a_position_on(store):
 
 
 def test_failed_begin_leaves_no_run(store, monkeypatch):
-    monkeypatch.setattr("deemster.store._run_table._CHUNK_SAMPLES", 2)
+    monkeypatch.setattr("deemster.store._begin_run._CHUNK_SAMPLES", 2)
 
     def broken():
         yield from samples(3)

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from deemster.agreement._bootstrap_replicates import BootstrapSettings
-from deemster.agreement._contingency_counts import ContingencyCounts, CriterionGroup
+from deemster.agreement._agreement_statistics import Options, Statistics
+from deemster.agreement._contingency_counts import CriterionGroup
 from deemster.agreement._error_intervals import bias_with_interval
 from deemster.agreement._labelled_votes import FAILED_BELOW, CriterionColumn, Floats, LabelledVotes
-from deemster.agreement._numeric_agreement import Levels, correlation_result, numeric_metrics
-from deemster.agreement._score_statistics import CORRELATIONS, ICC_FORMS, PairedScores, ScoreSums
+from deemster.agreement._numeric_agreement import correlation_result, numeric_metrics
+from deemster.agreement._score_statistics import CORRELATIONS, ICC_FORMS, PairedScores
 from deemster.agreement._tag_slices import FEWEST_ITEMS, SliceEstimates
-from deemster.agreement._verdict_classes import AbstentionModes
-from deemster.agreement._verdict_statistics import COVERAGE_RATES, KINDS, Key
+from deemster.agreement._verdict_statistics import COVERAGE_RATES, KINDS
 from deemster.agreement.metrics_result import MetricsResult
 from deemster.agreement.result_models import (
     AbstentionStats,
@@ -75,71 +72,6 @@ _TWINS_OF_NUMBERS = (
     *((f"score_icc.{form}", f"judge_icc.{form}") for form in ICC_FORMS),
 )
 _SAME = 1e-9
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the caller asks for.
-
-    Attributes:
-        modes: What an abstention counts as.
-        bootstrap: How numbers get their intervals.
-        per_judge: Whether each judge is compared with the truth.
-        per_slice: Whether each tag has numbers of its own.
-    """
-
-    modes: AbstentionModes
-    bootstrap: BootstrapSettings
-    per_judge: bool
-    per_slice: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Statistics:
-    """Every statistic, and the counts it rests on.
-
-    Attributes:
-        layout: Where the counts stand.
-        counts: Counts of the data themselves, cells × 1.
-        scores: Score-level sums and correlations.
-        estimates: The statistics of the data by key; None where undefined.
-        intervals: Their intervals by key; None without a bootstrap.
-        slices: The slices; None where they are not asked for.
-        levels: How items are grouped for correlations of numbers.
-    """
-
-    layout: ContingencyCounts
-    counts: Floats
-    scores: ScoreSums
-    estimates: Mapping[Key, float | None]
-    intervals: Mapping[Key, BootstrapResult] | None
-    slices: SliceEstimates | None
-    levels: Levels
-
-    def value(self, *key: Any) -> float | None:
-        """A statistic by its key; None where it is undefined or does not exist."""
-        return self.estimates.get(key)
-
-    def numbers_of(self, model: type[msgspec.Struct], *scope: Any) -> dict[str, Any]:
-        """The statistics of a scope that a model has a field for, by name; None where undefined."""
-        return {name: self.value(*scope, name) for name in _number_fields(model)}
-
-    def scope_intervals(self, *scope: Any) -> Intervals:
-        """The intervals of all statistics of a scope, by name."""
-        return None if self.intervals is None else self._intervals_by_scope.get(scope, {})
-
-    @cached_property
-    def _intervals_by_scope(self) -> dict[Key, dict[str, BootstrapResult]]:
-        found: dict[Key, dict[str, BootstrapResult]] = {}
-        for key, interval in (self.intervals or {}).items():
-            found.setdefault(key[:-1], {})[key[-1]] = interval
-        return found
-
-
-@cache
-def _number_fields(model: type[msgspec.Struct]) -> tuple[str, ...]:
-    """The fields of a model that hold a number or None, in order."""
-    return tuple(field.name for field in msgspec.structs.fields(model) if field.type == float | None)
 
 
 class Extras(NamedTuple):

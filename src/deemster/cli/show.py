@@ -162,28 +162,29 @@ def _show_facts(store: Store, row: RunRow, *, why: str) -> None:
 
 def _show_sample(run: str, sample: str, reports: ReportOptions, store: str, *, prompts: bool) -> None:
     """Print one sample of a run."""
-    from deemster.comparison import load_report
-    from deemster.report.build_report import quoted_details, stored_report
+    from deemster.report.build_report import quoted_details
     from deemster.report.kept_details import kept_details
     from deemster.report.sample_report import NOTHING_KEPT, find_sample, sample_sections
+    from deemster.report.stored_sample import stored_sample
 
     if prompts and reports.without_text:
         raise ConfigurationError("Prompts quote inputs and outputs: `--prompts` does not go with `--without-text`.")
     if is_report_file(run):
         if prompts:
             raise ConfigurationError("A report file holds no prompts: name a stored run.")
+        from deemster.comparison import load_report
+
         report = reports.shown(load_report(run))
         print_sections(list(sample_sections(report, find_sample(report, sample))))
         return
 
     with open_run(store, run) as (opened, name):
-        stored = stored_report(opened, name, warn=warn)
+        stored, position = stored_sample(opened, name, sample)
         report = reports.shown(stored, quoted_details(opened, stored.run.id))
-        found = find_sample(report, sample)
         kept = NOTHING_KEPT
         if not reports.without_text:
-            kept = kept_details(opened, report.run.id, found.position, prompts=prompts)
-        print_sections(list(sample_sections(report, found, kept)))
+            kept = kept_details(opened, report.run.id, position, prompts=prompts)
+        print_sections(list(sample_sections(report, find_sample(report, sample), kept)))
 
 
 def _show_failed(run: str, against: str | None, reports: ReportOptions, store: str) -> None:

@@ -15,6 +15,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 # What is written now in place of a parameter that has another name in its settings; until 1.0.
 _RENAMED = {
+    "cascade": "judges=dm.judges.Cascade(...)",
     "limits": "calls=dm.ModelCalls(...)",
     "n_bootstrap": "bootstrap=dm.agreement.BootstrapSettings(replicates=...)",
     "cluster": "settings=dm.EvaluationSettings(on=...)",

@@ -24,12 +24,12 @@ from deemster.remote.cluster_backend import OnCluster
 from deemster.report import Report
 from deemster.report.build_report import (
     FinishedRun,
-    LiveMarks,
     RunRecord,
     build_report,
     count_marks,
     finish_run,
 )
+from deemster.report.live_marks import LiveMarks
 from deemster.results.alike_samples import FEWEST_SAMPLES, MOST_SAMPLES, alike_key, alike_warnings
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE

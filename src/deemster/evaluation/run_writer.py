@@ -18,18 +18,19 @@ from deemster.evaluation.evaluation_identity import (
     evaluation_id,
     evaluation_identity,
     scoring_identity,
-    shape_changes,
     target_name,
 )
 from deemster.evaluation.gate_baseline import pin_baseline
 from deemster.evaluation.preflight_check import CheckedSamples
 from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.evaluation.resumed_evaluation import shape_changes
 from deemster.formats.streamed_list import Stream
 from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry
 from deemster.records import Execution
 from deemster.report import Report, RunSamples
-from deemster.report.build_report import FinishedRun, LiveMarks, RunRecord, StoredSamples, batches, stored_report
+from deemster.report.build_report import FinishedRun, RunRecord, StoredSamples, batches, stored_report
+from deemster.report.live_marks import LiveMarks
 from deemster.report.report_figures import figures_facts
 from deemster.report.report_settings import RunFindings, report_facts, settings_facts
 from deemster.report.stored_columns import save_columns

@@ -1,5 +1,6 @@
 from deemster.judges.claim_faithfulness import ClaimFaithfulness as ClaimFaithfulness
 from deemster.judges.criterion_grader import CriterionGrader as CriterionGrader
+from deemster.judges.criterion_grader import QuestionSettings as QuestionSettings
 from deemster.judges.few_shot import FewShot as FewShot
 from deemster.judges.geval import GEval as GEval
 from deemster.judges.item_grading import CriterionGrading as CriterionGrading

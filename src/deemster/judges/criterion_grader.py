@@ -6,13 +6,13 @@ import hashlib
 import inspect
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
 from msgspec import Meta
-from msgspec.structs import force_setattr
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, plural, show_value
+from deemster.errors.parameter_checks import checks_parameters
 from deemster.formats.canonical_json import canonical
 from deemster.formats.schema_validation import Share, decode_struct
 from deemster.judges._grading_prompt import (
@@ -106,7 +106,7 @@ def prompt_settings(style: QuestionStyle, kinds: Iterable[str], *, per_item: boo
 
 
 class GraderSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A grader."""
+    """A grader, as a file has it."""
 
     calls: Calls = "per_criterion"
     aggregation: BinaryRule = "majority"
@@ -127,70 +127,119 @@ class GraderSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     probabilities: bool = False
 
 
-class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
+class QuestionSettings(NamedTuple):
+    """How a grader words its questions.
+
+    Attributes:
+        system_prompt: Replaces the built-in task: text for all, or by kind of criterion (`binary`, `ordinal`,
+            `nominal`, and `rubric` for calls per item). The form of the reply and the rule about data blocks stay.
+        shuffle_options: Whether each question shows the options in an order of its own.
+        auto_na: Whether an abstention is offered where the author of the rubric gave no option for it.
+    """
+
+    system_prompt: str | Mapping[str, str] | None = None
+    shuffle_options: bool = True
+    auto_na: bool = True
+
+
+USUAL_RULES: Final = Rules()
+USUAL_SCORING: Final = Scoring()
+USUAL_QUESTIONS: Final = QuestionSettings()
+
+
+class CriterionGrader:
     """Grades submissions by a rubric.
 
     Args:
         judges: One or more; several are a panel. Or a ``Cascade``: a cheap one first, and others where it is unsure.
         calls: `per_criterion`, or `per_item` for the whole rubric in one call.
-        aggregation: How the votes on a binary criterion become one verdict.
-        ordinal_aggregation: The same for ordinal criteria.
-        nominal_aggregation: The same for nominal criteria.
-        numeric_aggregation: The same for numeric criteria.
-        abstention: What an abstention does to the score: `skip`, `zero`, `partial` or `fail`.
-        partial_credit: The share of a positive weight that `partial` grants.
-        normalize: Whether the score is brought to [0, 1].
+        rules: How the votes on a criterion become one verdict.
+        scoring: How verdicts become a score.
+        questions: How questions are worded.
         length_penalty: What a submission loses for its length.
-        shuffle_options: Whether each question shows the options in an order of its own.
-        auto_na: Whether an abstention is offered where the author of the rubric gave no option for it.
         few_shot: How judges get labelled examples.
         repeats: How often each judge is asked.
         quorum: The fewest votes of a panel on each criterion that make a score; every one unless given. Where fewer are
             cast the item is unscored.
         seed: The seed of everything random.
-        system_prompt: Replaces the built-in task: text for all, or by kind of criterion (`binary`,
-            `ordinal`, `nominal`, and `rubric` for calls per item). The form of the reply and the rule about data blocks
-            stay.
         temperature: How freely the judges choose; 0, or 0.7 where they are asked several times.
         max_tokens: The longest reply; by the number of criteria where it is not given.
         probabilities: Whether judges are asked for log-probabilities, which say how sure they are of each vote.
-        cascade: Which of the judges is asked first; comes with `judges`.
+
+    Attributes:
+        judges: All of them, the cheap one of a cascade first.
+        cascade: Which of the judges is asked first; None where all are asked at once.
 
     Raises:
         ConfigurationError: A setting is none of these; all issues are listed.
     """
 
-    judges: tuple[Judge, ...]
-    length_penalty: LengthPenalty | None = None
-    few_shot: FewShot | None = None
-    cascade: Cascade | None = None
+    @checks_parameters
+    def __init__(
+        self,
+        judges: Judge | Sequence[Judge] | Cascade,
+        *,
+        calls: Calls = "per_criterion",
+        rules: Rules = USUAL_RULES,
+        scoring: Scoring = USUAL_SCORING,
+        questions: QuestionSettings = USUAL_QUESTIONS,
+        length_penalty: LengthPenalty | None = None,
+        few_shot: FewShot | None = None,
+        repeats: int = 1,
+        quorum: int | None = None,
+        seed: int = 0,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        probabilities: bool = False,
+    ) -> None:
+        self.cascade = judges if isinstance(judges, Cascade) else None
+        self.judges: tuple[Judge, ...] = ()
+        self.calls = calls
+        self.rules = rules
+        self.scoring = scoring
+        self.questions = questions
+        self.length_penalty = length_penalty
+        self.few_shot = few_shot
+        self.repeats = repeats
+        self.quorum = quorum
+        self.seed = seed
+        self.temperature = temperature
+        self.max_tokens = max_tokens
+        self.probabilities = probabilities
 
-    def __post_init__(self) -> None:
         issues: list[Issue] = []
-        for check in (self._take_judges, lambda: decode_struct(self, GraderSettings, error=ConfigurationError)):
-            try:
-                check()
-            except ConfigurationError as error:
-                issues += error.issues
-        issues += self._part_issues()
+        try:
+            self.judges = check_judges(judges.judges if isinstance(judges, Cascade) else judges)
+        except ConfigurationError as error:
+            issues += error.issues
+        issues += [*self._setting_issues(), *self._part_issues()]
         if not issues:
             issues += [*self._temperature_issues(), *self._prompt_issues(), *self._quorum_issues()]
         if issues:
             raise ConfigurationError(issues)
 
-    def _take_judges(self) -> None:
-        given: Any = self.judges
-        if isinstance(given, Cascade):
-            force_setattr(self, "cascade", given)
-            given = given.judges
-        force_setattr(self, "judges", check_judges(given))
+    def _setting_issues(self) -> Sequence[Issue]:
+        """What has not the form that a file would have it in."""
+        given = GraderSettings(
+            calls=self.calls,
+            repeats=self.repeats,
+            quorum=self.quorum,
+            seed=self.seed,
+            temperature=self.temperature,
+            max_tokens=self.max_tokens,
+            probabilities=self.probabilities,
+            **self.questions._asdict(),
+        )
+        try:
+            decode_struct(given, error=ConfigurationError)
+        except ConfigurationError as error:
+            return error.issues
+        return ()
 
     def _part_issues(self) -> Iterator[Issue]:
-        for key, kind in (("length_penalty", LengthPenalty), ("few_shot", FewShot), ("cascade", Cascade)):
+        for key, kind in (("length_penalty", LengthPenalty), ("few_shot", FewShot)):
             if getattr(self, key) is not None and not isinstance(getattr(self, key), kind):
                 yield Issue(f"`{key}` is a `{kind.__name__}` or None, not {show_value(getattr(self, key))[:60]}.")
-        if isinstance(self.cascade, Cascade) and self.judges != self.cascade.judges:
-            yield Issue("`judges` are not those of the cascade; give the cascade as `judges`.")
 
     def _temperature_issues(self) -> Iterator[Issue]:
         if self.temperature == 0 and self.repeats != 1:
@@ -233,24 +282,14 @@ class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
         return tuple(dict.fromkeys(judge.model for judge in self.judges))
 
     @cached_property
-    def rules(self) -> Rules:
-        """How votes become one verdict."""
-        return Rules(self.aggregation, self.ordinal_aggregation, self.nominal_aggregation, self.numeric_aggregation)
-
-    @cached_property
-    def scoring(self) -> Scoring:
-        """How verdicts become a score."""
-        return Scoring(self.abstention, self.partial_credit, self.normalize)
-
-    @cached_property
     def style(self) -> QuestionStyle:
         """How it words its questions."""
-        return QuestionStyle(self._system_prompts, self.shuffle_options, self.auto_na, self.seed)
+        return QuestionStyle(self._system_prompts, self.questions.shuffle_options, self.questions.auto_na, self.seed)
 
     @property
     def _system_prompts(self) -> dict[str, Any]:
         """The given prompts by kind of criterion."""
-        given = self.system_prompt
+        given = self.questions.system_prompt
         return dict(given) if isinstance(given, Mapping) else {} if given is None else dict.fromkeys(KINDS, given)
 
     @cached_property
@@ -260,17 +299,17 @@ class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
         return {
             "judges": [{"id": judge.id, "model": judge.model, "weight": judge.weight} for judge in self.judges],
             "calls": self.calls,
-            "aggregation": self.aggregation,
-            "ordinal_aggregation": self.ordinal_aggregation,
-            "nominal_aggregation": self.nominal_aggregation,
+            "aggregation": self.rules.aggregation,
+            "ordinal_aggregation": self.rules.ordinal_aggregation,
+            "nominal_aggregation": self.rules.nominal_aggregation,
             # Left out as it is usual, so that gradings from before there were numeric criteria can be resumed.
-            **({} if self.numeric_aggregation == "mean" else {NUMERIC_RULE: self.numeric_aggregation}),
-            "abstention": self.abstention,
-            "partial_credit": self.partial_credit,
-            "normalize": self.normalize,
+            **({} if self.rules.numeric_aggregation == "mean" else {NUMERIC_RULE: self.rules.numeric_aggregation}),
+            "abstention": self.scoring.abstention,
+            "partial_credit": self.scoring.partial_credit,
+            "normalize": self.scoring.normalize,
             "length_penalty": penalty_settings(self.length_penalty),
-            "shuffle_options": self.shuffle_options,
-            "auto_na": self.auto_na,
+            "shuffle_options": self.questions.shuffle_options,
+            "auto_na": self.questions.auto_na,
             "few_shot": example_settings(self.few_shot),
             "repeats": self.repeats,
             # Left out where every vote must be cast, so that gradings from before there was a quorum can be resumed.
@@ -288,12 +327,13 @@ class CriterionGrader(GraderSettings, frozen=True, eq=False, dict=True):
         if self.calls == "per_item":
             return (RUBRIC,)
         # The built-in prompt for numbers is not named, so that older gradings can be resumed.
-        own = isinstance(self.system_prompt, Mapping) and "numeric" in self.system_prompt
+        given = self.questions.system_prompt
+        own = isinstance(given, Mapping) and "numeric" in given
         return tuple(kind for kind in KINDS if kind != RUBRIC and (kind != "numeric" or own))
 
     @cached_property
     def _selector(self) -> ExampleSelector | None:
-        return None if self.few_shot is None else ExampleSelector(self.few_shot, auto_na=self.auto_na)
+        return None if self.few_shot is None else ExampleSelector(self.few_shot, auto_na=self.questions.auto_na)
 
     @cached_property
     def _aggregators(self) -> dict[Rubric, ItemAggregator]:

@@ -13,11 +13,13 @@ from deemster.datasets.rubric_dataset import RubricDataset
 from deemster.errors import ConfigurationError, InputError, Issue
 from deemster.formats import missing_file
 from deemster.formats.schema_validation import Id, NonBlank, decode_shape, plain_value
-from deemster.judges.criterion_grader import CriterionGrader, GraderSettings
+from deemster.judges.criterion_grader import CriterionGrader, GraderSettings, QuestionSettings
 from deemster.judges.few_shot import FewShot, FewShotEntry
 from deemster.judges.judge_cascade import Cascade, CascadeEntry
 from deemster.judges.judge_panel import Judge, Weight
 from deemster.rubrics.length_penalty import LengthPenalty, LengthPenaltyEntry
+from deemster.rubrics.rubric_scoring import Scoring
+from deemster.rubrics.vote_aggregation import Rules
 
 T = TypeVar("T")
 
@@ -43,6 +45,8 @@ class GraderEntry(GraderSettings, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 KEYS = GraderEntry.__struct_fields__
+# The arguments of a grader that are one object of several keys.
+_OBJECTS: dict[str, Any] = {"rules": Rules, "scoring": Scoring, "questions": QuestionSettings}
 
 
 def build_grader(given: Mapping[str, Any], *, folder: Path | None = None) -> CriterionGrader:
@@ -68,17 +72,20 @@ def build_grader(given: Mapping[str, Any], *, folder: Path | None = None) -> Cri
             issues.extend(error.issues)
             return None
 
-    settings = {key: plain[key] for key in GraderSettings.__struct_fields__ if key in plain}
+    settings: dict[str, Any] = {key: plain[key] for key in GraderSettings.__struct_fields__ if key in plain}
+    for name, kind in _OBJECTS.items():
+        settings[name] = kind(**{key: settings.pop(key) for key in kind.__match_args__ if key in settings})
     if (penalty := plain.get("length_penalty")) is not None:
         settings["length_penalty"] = collect(lambda: LengthPenalty(**penalty))
     if (few := plain.get("few_shot")) is not None:
         settings["few_shot"] = collect(lambda: _few_shot(few, folder or Path()))
     judges = collect(lambda: _judges(plain.get("judges", ())))
+    seats: tuple[Judge, ...] | Cascade | None = judges
     if judges is not None and (cascade := plain.get("cascade")) is not None:
-        settings["cascade"] = collect(lambda: _cascade(judges, cascade))
+        seats = collect(lambda: _cascade(judges, cascade))
     if issues:
         raise ConfigurationError(issues)
-    return CriterionGrader(judges or (), **settings)
+    return CriterionGrader(seats or (), **settings)
 
 
 def _few_shot(given: Mapping[str, Any], folder: Path) -> FewShot:

@@ -224,7 +224,7 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
         return {
             "criteria": {each.criterion: each.counted for each in item.criteria},
             "votes": [
-                _vote(criteria[each.criterion], vote, is_shuffled=self.grader.shuffle_options)
+                _vote(criteria[each.criterion], vote, is_shuffled=self.grader.questions.shuffle_options)
                 for each in item.criteria
                 for vote in each.votes
             ],

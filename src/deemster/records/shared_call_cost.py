@@ -139,6 +139,7 @@ class CallPayments:
     The order decides, not which of them was answered first. So a resumed run and a run in one go cost the same.
 
     Args:
+        paid: The ids of the calls that were paid for before.
         shared: The ids of the calls that several may stand on; None if that can be any call.
         reused: What is counted for a later mark or vote in place of the usage.
 
@@ -151,12 +152,13 @@ class CallPayments:
 
     def __init__(
         self,
+        paid: Collection[int] = (),
         *,
         shared: Collection[int] | None = None,
         reused: Callable[[Usage], Usage] = count_as_cached_call,
     ) -> None:
         self._shared, self._reused = shared, reused
-        self._paid: set[int] = set()
+        self._paid = set(paid)
 
     @property
     def paid(self) -> frozenset[int]:

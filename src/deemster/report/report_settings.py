@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
 from deemster.datasets import SelectedPart
 from deemster.datasets.attack_facts import AttackedSamples
 from deemster.datasets.human_labels import SuiteCalibration
-from deemster.engine.run_plan import Plan
 from deemster.errors import ConfigurationError, StoreError
 from deemster.gate import NONE_UNSCORED, Allowance, GateRules
 from deemster.gate.baseline_gate import PinnedBaseline
@@ -30,6 +29,9 @@ from deemster.results.difference_origin import AnchorScores
 from deemster.results.metric_aggregators import SubsetAggregator, aggregator_name
 from deemster.results.repetition_precision import DELTA
 from deemster.store import RunFacts
+
+if TYPE_CHECKING:
+    from deemster.engine.run_plan import Plan
 
 _PLAIN: dict[str, type[MetricsAggregator]] = {
     "and": MetricsAggregator,

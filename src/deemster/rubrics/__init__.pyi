@@ -7,3 +7,4 @@ from deemster.rubrics.rubric_definition import Section as Section
 from deemster.rubrics.rubric_scoring import RubricScore as RubricScore
 from deemster.rubrics.rubric_scoring import Scoring as Scoring
 from deemster.rubrics.rubric_scoring import rubric_score as rubric_score
+from deemster.rubrics.vote_aggregation import Rules as Rules

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 from deemster.records import Exchange, Execution, SampleFacts
@@ -197,6 +197,28 @@ class RunReader:
         )
         rows = PagedRows(self._source, query, after=(-1,) * len(column.key))
         return (row for row in rows if row is not None)
+
+    def positions_of_calls(self, calls: Collection[int], *, scoring: int, before: int) -> Iterator[int]:
+        """The places of samples whose marks may stand on some model calls.
+
+        Args:
+            calls: The ids of the calls.
+            scoring: Whose marks.
+            before: The position they end before.
+        """
+        body = "COALESCE(final, body)"
+        patterns = [f'%"id":{call}{end}%' for call in sorted(calls) for end in (",", "}")]
+        holds_a_call = " OR ".join([self._pool.database.like.format(body)] * len(patterns))
+        query = RowQuery(
+            what="mark",
+            at="position {}, repetition {}",
+            select="SELECT position, repetition FROM marks",
+            key=("position", "repetition"),
+            where=f"run = ? AND scoring = ? AND position < ? AND ({holds_a_call})",
+            values=(scoring, before, *patterns),
+            decode=lambda row: int(row[0]),
+        )
+        yield from PagedRows(self._source, query, after=(-1, -1))
 
     def prompts(self, selection: MarkSelection, position: int) -> dict[tuple[int, str], tuple[Exchange, ...]]:
         """What the judges of one sample were asked, where that is kept: by repetition and name of the metric.

@@ -22,7 +22,8 @@ from deemster.store._row_encoding import (
     output_checksum,
 )
 from deemster.store._row_tables import MARKS, OUTPUTS
-from deemster.store._run_table import add_done, scoring_checksum
+from deemster.store._run_table import add_done
+from deemster.store._scoring_table import scoring_checksum
 
 # The metric of a grading: judges grade by a rubric. What an item has of votes and verdicts stands in the details.
 GRADING_CARD = MetricCard("rubric", "rubric", "rubric", "rubric", frozenset({"item"}))

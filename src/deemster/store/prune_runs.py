@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
+from deemster.store._begin_run import delete_abandoned_runs
 from deemster.store._database import Connection
-from deemster.store._run_table import (
-    OnDamage,
-    delete_abandoned_runs,
-)
+from deemster.store._run_table import OnDamage
 from deemster.store.run_facts import RunRow, RunStatus
 from deemster.store.run_store import Store
 

@@ -12,18 +12,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from deemster.errors import Issue, RunExistsError, StoreError
+from deemster.store._begin_run import delete_abandoned_runs, delete_run, insert_run
 from deemster.store._database import Connection, ConnectionPool
 from deemster.store._label_table import put_label
 from deemster.store._row_encoding import entry_checksum, marks_checksum, output_checksum
 from deemster.store._row_tables import MARKS, OUTPUTS, encode_samples, insert_samples, put_final_marks
-from deemster.store._run_table import (
-    add_done,
-    delete_abandoned_runs,
-    delete_run,
-    insert_run,
-    insert_scoring_row,
-    update_run_row,
-)
+from deemster.store._run_table import add_done, update_run_row
+from deemster.store._scoring_table import insert_scoring_row
 from deemster.store.graded_items import GRADING_CARD, GradedEntry, put_graded_items
 from deemster.store.lease import Lease
 from deemster.store.run_export import run_digest
