@@ -217,7 +217,7 @@ def test_invalid_role_does_not_hide_others(server):
 
 def test_missing_role_is_an_issue(server):
     _, said = checked(None, code=2)
-    assert "Write `models: {judge: {base_url: https://..., model: ..., api_key_env: ...}}`." in said
+    assert "Write `models: {judge: {provider: openai, model: ...}}`." in said
 
 
 def test_suite_without_models_is_reported(server):
