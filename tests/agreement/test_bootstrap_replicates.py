@@ -192,7 +192,7 @@ def test_small_budget_of_memory_makes_more_blocks(monkeypatch, size, method):
     def thrifty(*parts, **more):
         return original(*parts, **more, block_bytes=1)
 
-    monkeypatch.setattr("deemster.agreement.compute_agreement.replicate_statistics", thrifty)
+    monkeypatch.setattr("deemster.agreement._agreement_statistics.replicate_statistics", thrifty)
     assert compute_metrics(votes, None, bootstrap=BootstrapSettings(method=method, replicates=150, seed=5)) == whole
 
 

@@ -2,13 +2,22 @@
 
 import pytest
 
-from deemster.judges.sample_context import context_passages, sample_passages
+from deemster.judges.sample_context import context_passages, question_text, reference_text, sample_passages
 from deemster.metrics.builtin_metric import UnscoredError
 from deemster.records import Output, Sample
 
 
 def found(*, given=None, metadata=None, retrieved=None):
     return context_passages(Sample("s", given or {}, None, metadata or {}), Output("o", retrieved=retrieved))
+
+
+def test_judge_is_told_of_an_image_and_not_sent_its_bytes():
+    image = "data:image/png;base64,iVBORw0KGgo="
+    turn = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": image}}]}
+    sample = Sample("s", {"messages": [turn]}, image, {})
+    assert '"url": "[image/png, 8 bytes]"' in question_text(sample)
+    assert reference_text(sample) == "[image/png, 8 bytes]"
+    assert question_text(Sample("s", {"question": f"What is {image}?"}, None, {})) == "What is [image/png, 8 bytes]?"
 
 
 def test_context_comes_from_retrieved_then_input_then_metadata():

@@ -69,6 +69,15 @@ def test_template_places_input_and_path_finds_answer(server):
     assert server.requests[0].headers["content-type"] == "application/json"
 
 
+def test_messages_of_a_sample_are_sent_as_they_are(server):
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    messages = [{"role": "user", "content": [image]}, {"role": "user", "content": "And this?"}]
+    body = {"model": "m", "messages": "{{input.messages}}"}
+    (answer,) = answered(target(server, body=body), Invocation("s", {"messages": messages}, 0))
+    assert server.requests[0].document == {"model": "m", "messages": messages}
+    assert answer.text == "AND THIS?"
+
+
 def test_default_body_is_input_and_default_answer_is_reply_text(server):
     asked = Invocation("s", {"messages": [{"role": "user", "content": "é\u2028"}]}, 0)
     (answer,) = answered(HttpTarget(f"{server.url}/chat/completions"), asked)

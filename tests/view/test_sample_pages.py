@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import deemster as dm
+from deemster.store import open_store
+from tests.view.viewer_client import running_viewer
+
 
 def test_sample_has_question_output_and_marks(viewer, numbers):
     sample = viewer.get("runs/after/samples/8")
@@ -48,3 +52,16 @@ def test_scores_against_length(viewer):
     assert found["total"] == 23
     assert [8.0, 1.0, 3] in found["points"]
     assert viewer.send("/api/runs/after/score-length?metric=no").status == 400
+
+
+def test_embedded_image_is_named_in_question_and_output(tmp_path):
+    image = "data:image/png;base64,iVBORw0KGgo="
+    turn = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": image}}]}
+    samples = [{"id": "photo", "input": {"messages": [turn]}, "expected_output": image}]
+    place = tmp_path / "runs.db"
+    dm.evaluate(samples, outputs={"photo": f"See {image}."}, metrics=["contains"], storage=str(place))
+    with open_store(place) as store, running_viewer(store) as viewer:
+        sample = viewer.get("runs/latest/samples/0")
+    assert sample["input"]["messages"][0]["content"][0]["image_url"]["url"] == "[image/png, 8 bytes]"
+    assert sample["expected_output"] == "[image/png, 8 bytes]"
+    assert sample["executions"][0]["output"] == "See [image/png, 8 bytes]."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACE = re.compile("[ \t\r\n\v\f]+")
@@ -109,6 +109,21 @@ def list_names(names: Iterable[str], *, limit: int = 20) -> str:
     every = list(names)
     shown = ", ".join(f"`{name}`" for name in every[:limit])
     return f"{shown} and {len(every) - limit} more" if len(every) > limit else shown
+
+
+def list_first(names: Sequence[str], count: int) -> str:
+    """The first of some names as people list them, and how many more there are.
+
+    Args:
+        names: The first names; one at least.
+        count: How many there are in all.
+
+    >>> list_first(["q2"], 1), list_first(["q2", "q10"], 2), list_first(["q2", "q10"], 12)
+    ('q2', 'q2 and q10', 'q2, q10 and 10 more')
+    """
+    listed = [*names, f"{count - len(names):,} more"] if count > len(names) else [*names]
+    *first, last = listed
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def plural(count: int, noun: str) -> str:

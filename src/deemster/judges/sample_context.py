@@ -9,18 +9,21 @@ from deemster.formats.canonical_json import json_text
 from deemster.formats.json_values import name_kind
 from deemster.metrics.builtin_metric import UnscoredError, no_expected, unscorable_sample
 from deemster.records import Output, Sample
+from deemster.text.embedded_files import name_embedded_files
 
 
 def question_text(sample: Sample) -> str:
     """The question: `input.question` where it is a text that is not empty, else the input as JSON.
+
+    An embedded file is named by its kind and size: judges are sent text.
 
     Raises:
         UnscoredError: It cannot be written as JSON, or holds a lone surrogate.
     """
     question = sample.input.get("question")
     if isinstance(question, str) and question:
-        return check_characters(question, called="`input.question`")
-    return json_or_text(sample.input, called="The input")
+        return name_embedded_files(check_characters(question, called="`input.question`"))
+    return name_embedded_files(json_or_text(sample.input, called="The input"))
 
 
 def reference_text(sample: Sample) -> str:
@@ -31,7 +34,7 @@ def reference_text(sample: Sample) -> str:
     """
     if sample.expected_output is None:
         raise no_expected()
-    return json_or_text(sample.expected_output, called="`expected_output`")
+    return name_embedded_files(json_or_text(sample.expected_output, called="`expected_output`"))
 
 
 def json_or_text(value: Any, *, called: str) -> str:

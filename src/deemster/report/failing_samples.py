@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deemster.errors import plural
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry, UnscoredReason
 from deemster.results import SampleEntry
+from deemster.text.embedded_files import conversation_text, name_embedded_files
 from deemster.text.text_sections import (
     AddedText,
     DataText,
@@ -175,8 +176,11 @@ def quoted_text(value: Any) -> str:
 
 
 def plain_text(value: Any) -> str:
-    """A value as text: a text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True, default=dict)
+    """A value as text: a text as it is, messages by turns, anything else as JSON; embedded files by kind and size."""
+    text = value if isinstance(value, str) else conversation_text(value)
+    if text is None:
+        text = json.dumps(value, ensure_ascii=False, sort_keys=True, default=dict)
+    return name_embedded_files(text)
 
 
 def text_difference(expected: Any, output: str | None) -> Iterator[TextField]:

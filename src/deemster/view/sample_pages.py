@@ -21,6 +21,7 @@ from deemster.results import SampleEntry
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.sample_summary import summarize_samples
+from deemster.text.embedded_files import with_named_files
 from deemster.view.opened_run import OpenedRun, first_output, mean_latencies, mean_lengths
 from deemster.view.sample_query import SampleQuery, find_samples, neighbours
 from deemster.view.sample_shapes import ExecutionAnswer, FailureAnswer, ListedSample, MetricCell, Preview, SampleAnswer
@@ -232,8 +233,8 @@ def sample_facts(sample: SampleFacts) -> dict[str, Any]:
         "row_hash": sample.row_hash,
         "tags": sample.tags,
         "metadata": sample.metadata,
-        "input": sample.input,
-        "expected_output": sample.expected_output,
+        "input": with_named_files(sample.input),
+        "expected_output": with_named_files(sample.expected_output),
     }
 
 
@@ -250,6 +251,7 @@ def execution_facts(run: OpenedRun, execution: Execution, *, remover: TextRemove
         entry = remover.execution(entry)
     shared = msgspec.structs.asdict(entry)
     del shared["id"]
+    shared["output"] = with_named_files(entry.output)
 
     answer = execution.answer
     failure = None
