@@ -96,7 +96,10 @@ def test_rules_of_the_suite_bound_the_lane(folder):
     gate = "gate: { adversarial: { max_critical_successes: 99, max_attack_success: 0.5 } }\n"
     done = attacked(folder, OBEDIENT, suite=AS_THEY_STAND + gate)
     assert done.exit_code == 1
-    assert re.search(r"fail: adversarial\.max_attack_success: 1\.0000 \(interval [^)]*\), required 0\.5", done.stderr)
+    assert re.search(
+        r"fail: adversarial\.max_attack_success: 1\.00 \(interval [^)]*\), required 0\.5: .* more got through",
+        done.stderr,
+    )
     assert "fail: adversarial.max_critical" not in done.stderr
     # In a run without attacks they hold for nothing.
     files = {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import note
+from deemster.cli._console import describe_planned_calls, note
 from deemster.cli._golden_samples import save_failing
 from deemster.cli._run_and_report import NextSteps, RunWriting, run_and_report
 from deemster.cli._run_flags import (
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from deemster.datasets import Dataset
     from deemster.engine.model_access import ModelCalls
     from deemster.evaluation.resolve_evaluation import SuiteOverrides
+    from deemster.evaluation.resolved_evaluation import Evaluation
     from deemster.report import Report
-    from deemster.runs.run_storage import Storage
+    from deemster.runs.run_storage import Storage, StoredOrNot
     from deemster.store import Store
 
 _ATTACKS = (
@@ -118,9 +119,25 @@ def command(
         if failing_file is not None:
             save_failing(store, [store.run(report.run.id)], failing_file)
 
-    resolve = functools.partial(build_adversarial_job, loaded, dataset, overrides)
+    def resolve(*, storage: StoredOrNot) -> Evaluation:
+        evaluation = build_adversarial_job(loaded, dataset, overrides, storage=storage)
+        if not quiet:
+            for line in describe_attack(evaluation):
+                note(line)
+        return evaluation
+
     call = f"deemster attack {suite} {selection}".rstrip()
     run_and_report(loaded, resolve, writing, NextSteps(call, call), conclude=conclude)
+
+
+def describe_attack(evaluation: Evaluation) -> Iterator[str]:
+    """How many attacks are sent, which requests to models judge them, and about what these cost."""
+    from deemster.engine.run_sync import run_sync
+    from deemster.evaluation.dry_run import plan_job_calls
+
+    yield f"An attack calls the target {plural(evaluation.plan.size, 'time')}."
+    for line in describe_planned_calls(run_sync(plan_job_calls(evaluation))):
+        yield f"  {line}"
 
 
 def _write(dataset: Dataset, path: str) -> None:
