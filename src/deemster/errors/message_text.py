@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACE = re.compile("[ \t\r\n\v\f]+")
@@ -77,7 +76,7 @@ def _json_escape(match: re.Match[str]) -> str:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
-def show_value(value: Any) -> str:
+def show_value(value: object) -> str:
     """Write a value for a message, as Python writes it; a value that Python refuses to write is only named.
 
     >>> show_value("a"), show_value(10**5000)
