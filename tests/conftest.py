@@ -185,6 +185,41 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty store can be made, of each kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "folder" / "runs.db")
+    return str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def store(place: str) -> Generator[Any]:
+    """An open, empty store, of each kind."""
+    from deemster.store import open_store
+
+    with open_store(place) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def running_server() -> Generator[Any]:
+    """A model server that the tests of a file share."""
+    from deemster.testing import ModelServer
+
+    with ModelServer() as running:
+        yield running
+
+
+@pytest.fixture
+def server(running_server: Any) -> Any:
+    """A model server that no request has reached."""
+    running_server.forget()
+    running_server.refuses = frozenset()
+    running_server.logprobs = True
+    return running_server
+
+
 @pytest.fixture(scope="session")
 def thorough(request: pytest.FixtureRequest) -> bool:
     """Whether a test that can be short or long is to be long, as in `make test-all`."""
