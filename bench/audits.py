@@ -27,7 +27,7 @@ from deemster.audit.sample_subset import (
     choose_subset,
 )
 from deemster.audit.simulated_runs import ExecutionPool
-from deemster.gate.gate_rules import BaselineRules, GateRules, Rule
+from deemster.gate.read_gate import BaselineRules, GateRules, Rule
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "results"))
 

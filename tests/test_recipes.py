@@ -40,9 +40,7 @@ def tree(tmp_path: Path) -> Path:
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(
-                source, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "static", ".deemster")
-            )
+            shutil.copytree(source, tmp_path / name, ignore=shutil.ignore_patterns("static", ".deemster"))
         else:
             shutil.copy(source, tmp_path / name)
     return tmp_path
@@ -107,7 +105,7 @@ def test_section_of_the_recipe_is_in_every_form_of_a_report(tree):
         (tree / path).write_text(body, encoding="utf-8")
 
     forms = ("--to", "report.md", "--to", "report.html", "--store", "none")
-    printed = run(tree, "deemster", "run", "examples/quickstart/suite.yml", *forms)
+    printed = run(tree, "deemster", "run", "examples/quickstart/suite.yml", "--full", *forms)
 
     shown = [printed, *((tree / name).read_text(encoding="utf-8") for name in ("report.md", "report.html"))]
     assert ["Longest outputs" in each for each in shown] == [True, True, True]

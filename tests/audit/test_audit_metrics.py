@@ -17,7 +17,7 @@ from deemster.datasets import Dataset
 from deemster.engine.stop_request import Stop
 from deemster.engine.watchers import Watchers
 from deemster.errors import ConfigurationError
-from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_arguments
+from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.suite import load_suite
 from deemster.models.fake_models import FakeChat
 from deemster.models.model_client import ModelFailure
@@ -35,7 +35,7 @@ def audit(job, outputs, *, source=EXPECTED, **settings):
 
 
 def example(name, *, judge=None, file=None, **settings):
-    job = audit_job(load_suite(EXAMPLES / name / "suite.yml"), SuiteOverrides())
+    job = audit_job(load_suite(EXAMPLES / name / "suite.yml"))
     if judge is not None:
         # Recorded replies are about the outputs of the example, not about planted ones.
         role = msgspec.structs.replace(job.access.roles["judge"], client=judge, model=None, recording=None)

@@ -8,7 +8,7 @@ import pytest
 from deemster.audit.gate_error_rates import GateTrial, TrialSettings, audit_gate_rates, simulated_gate
 from deemster.audit.simulated_runs import ExecutionPool
 from deemster.errors import ConfigurationError
-from deemster.gate.gate_rules import BaselineRules, GateRules, Rule
+from deemster.gate.read_gate import BaselineRules, GateRules, Rule
 from tests.results import make_compared_runs
 from tests.results.simulated_histories import NAMES, compare_rates, draw_runs
 

@@ -13,7 +13,7 @@ from deemster.audit.sample_subset import (
     rank_samples,
 )
 from deemster.audit.simulated_runs import ExecutionPool
-from deemster.gate.gate_rules import BaselineRules, GateRules
+from deemster.gate.read_gate import BaselineRules, GateRules
 from deemster.stats import count_prediction_limit
 from tests.results import make_compared_runs
 from tests.results.simulated_histories import NAMES, PartPool, draw_runs

@@ -6,8 +6,8 @@ from typing import Any
 
 from deemster.engine.run_sync import run_sync
 from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.evaluation.resumed_evaluation import find_resumed_run
 from deemster.evaluation.run_evaluation import run_evaluation
-from deemster.evaluation.run_part import find_resumed_run
 from deemster.report import Report
 from deemster.runs.run_storage import StoredOrNot
 

@@ -217,7 +217,7 @@ def test_invalid_role_does_not_hide_others(server):
 
 def test_missing_role_is_an_issue(server):
     _, said = checked(None, code=2)
-    assert "Write `models: {judge: {base_url: https://..., model: ..., api_key_env: ...}}`." in said
+    assert "Write `models: {judge: {provider: openai, model: ...}}`." in said
 
 
 def test_suite_without_models_is_reported(server):
@@ -260,3 +260,11 @@ def test_file_without_models_must_be_a_suite(server, text):
     result = called("check", "suite.yml")
     assert result.exit_code == 2
     assert "`metrics` is a list of at least one metric" in result.stderr
+
+
+def test_advice_knows_the_key_of_a_preset(server, tmp_path):
+    server.play(["401"])
+    _, said = checked({"judge": "{ provider: groq, base_url: '${URL}', model: m }"}, code=2, GROQ_API_KEY=KEY)
+    assert "The key in GROQ_API_KEY is not accepted." in said
+    _, said = checked({"judge": "{ provider: groq, model: m }"}, code=2)
+    assert "Set it first: export GROQ_API_KEY=..." in said

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-import deemster.store
 from deemster.datasets import Votes
+from deemster.runs import run_storage
 from deemster.store import open_store
 from deemster.testing import ModelServer
 from tests.cli.workspace import called
@@ -288,9 +288,9 @@ def test_unusable_input_is_error_before_any_request(server, flags, message):
 @pytest.mark.parametrize(("flags", "durable"), [((), False), (("--set", "durable=true"), True)])
 def test_durable_setting_commits_every_vote_by_itself(server, monkeypatch, flags, durable):
     opened = []
-    open_store = deemster.store.open_store
+    open_store = run_storage.open_store
     monkeypatch.setattr(
-        deemster.store, "open_store", lambda *given, **how: opened.append(how) or open_store(*given, **how)
+        run_storage, "open_store", lambda *given, **how: opened.append(how) or open_store(*given, **how)
     )
     assert called("grade", "labelled.json", *one_judge(server), *flags).exit_code == 0
     assert [how["durable"] for how in opened] == [durable]

@@ -7,10 +7,9 @@ import pytest
 
 import deemster as dm
 from deemster.agreement.agreement_settings import AgreementSettings
-from deemster.cli import grade, monitor, store_options
+from deemster.cli import monitor, store_options
 from deemster.cli.main import COMMANDS, app
 from deemster.monitoring import pass_rate_over_time
-from deemster.records import model_requests
 from deemster.store import open_and_migrate
 
 
@@ -18,7 +17,6 @@ from deemster.store import open_and_migrate
     ("flag", "engine"),
     [
         (store_options.STORE, str(open_and_migrate.DEFAULT)),
-        (grade.JUDGE, model_requests.JUDGE),
         (monitor.PERIODS, pass_rate_over_time.PERIODS),
         (monitor.BASELINE, pass_rate_over_time.BASELINE),
     ],

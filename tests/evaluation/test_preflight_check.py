@@ -9,7 +9,7 @@ from deemster.engine.run_plan import Plan
 from deemster.errors import ConfigurationError, Issue
 from deemster.evaluation.preflight_check import SampleIssues, check_samples
 from deemster.evaluation.resolved_evaluation import Evaluation
-from deemster.gate.gate_rules import read_gate
+from deemster.gate.read_gate import read_gate
 from deemster.targets.saved_outputs import SavedOutputs
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -62,7 +63,7 @@ PLAIN = {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"
         ({"n": [1], "text": [[LONG] * 300]}, {}),
         ({"n": [1], "text": [{"deep": [{"text": LONG}] * 300}]}, {}),
         ({"n": [1], "text": pa.array([[(LONG, LONG)] * 50], pa.map_(pa.string(), pa.string()))}, {}),
-        ({"n": pa.array(range(1_000_000)), "text": pa.nulls(1_000_000, pa.int8())}, COUNTED),
+        ({"n": pa.array(np.arange(1_000_000)), "text": pa.nulls(1_000_000, pa.int8())}, COUNTED),
         ({"n": [1] * 100, "text": pa.array([b"x" * 1_000_000] * 100, pa.binary(1_000_000))}, {}),
     ],
     ids=["dictionary", "beginnings", "list", "struct", "map", "rows", "fixed width"],

@@ -10,7 +10,7 @@ import pytest
 
 from deemster.gate.baseline_gate import BaselineEvidence, LostScore, PinnedBaseline, baseline_checks
 from deemster.gate.gate_decision import conclude
-from deemster.gate.gate_rules import BaselineRules, GateRules
+from deemster.gate.read_gate import BaselineRules, GateRules
 from deemster.results.compared_numbers import CohortComparison, Difference, SampleCounts
 from deemster.results.difference_origin import JudgeDrift
 from deemster.results.run_columns import ComparedRun

@@ -208,8 +208,7 @@ def test_client_object_becomes_a_role():
 
 def test_missing_role_is_error_with_example():
     assert missing_role_message("judge", [], embeds=False) == (
-        "This asks the model `judge`, which is not there. "
-        "Write `models: {judge: {base_url: https://..., model: ..., api_key_env: ...}}`."
+        "This asks the model `judge`, which is not there. Write `models: {judge: {provider: openai, model: ...}}`."
     )
 
 

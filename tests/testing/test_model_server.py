@@ -193,6 +193,8 @@ def test_misspelt_fault_names_the_nearest(server):
         server.play(["endles"])
     with pytest.raises(ConfigurationError, match="json_schema"):
         ModelServer(refuses=["json_shema"])
+    with pytest.raises(ConfigurationError, match="Did you mean `mistral`"):
+        ModelServer(like="mistrall")
 
 
 @pytest.mark.parametrize("fault", ["slow=soon", "huge=", "merge=[]", "message={"])

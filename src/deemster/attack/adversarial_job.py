@@ -20,6 +20,14 @@ JUDGE = "judge"
 MARGIN = 0.05
 
 
+def is_attacked(suite: Suite) -> bool:
+    """Whether a suite says how its target is attacked, or has rules about it; saved outputs cannot be attacked."""
+    if suite.target is None or suite.target.kind == "outputs":
+        return False
+    written = suite.document.value
+    return "attack" in written or "adversarial" in (written.get("gate") or {})
+
+
 def lane_dataset(suite: Suite, selection: AttackSelection) -> Dataset:
     """The attacks, written as inputs that the target of a suite reads.
 
@@ -56,8 +64,7 @@ def build_adversarial_job(
         gate=_lane_gate(suite),
         aggregator=None,
         group=None,
-        calibration=None,
-    )
+    ).with_settings(calibration=None)
     return resolve_evaluation(lane, overrides._replace(dataset=dataset), storage=storage)
 
 

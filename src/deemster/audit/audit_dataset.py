@@ -35,7 +35,7 @@ from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, p
 from deemster.errors import ConfigurationError, plural
 from deemster.formats.read_file import EXTENSIONS
 from deemster.formats.schema_validation import OpenShare, Seed, Share, decode_struct
-from deemster.gate.gate_rules import BaselineRules, GateRules
+from deemster.gate.read_gate import BaselineRules, GateRules
 from deemster.judges.metric_catalog import card_spellings
 from deemster.models.model_client import ModelFailure
 from deemster.records import Sample

@@ -16,8 +16,8 @@ from deemster.errors import ConfigurationError, plural
 from deemster.evaluation.suite import Suite
 from deemster.evaluation.suite_parts import suite_dataset, suite_metrics
 from deemster.gate import read_gate
-from deemster.gate.gate_decision import check_gate_names
-from deemster.gate.gate_rules import GateRules
+from deemster.gate.gate_names import check_gate_names
+from deemster.gate.read_gate import GateRules
 from deemster.judges.metric_catalog import card, card_spellings
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import SCORED

@@ -34,7 +34,7 @@ from deemster.evaluation.preflight_check import check_samples
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.formats.schema_validation import OpenShare, Seed, decode_struct
 from deemster.gate.gate_decision import GateCheck, conclude
-from deemster.gate.gate_rules import EVERY, BaselineRules, GateRules
+from deemster.gate.read_gate import EVERY, BaselineRules, GateRules
 from deemster.judges.metric_catalog import metric_spellings
 from deemster.records import Execution, Output
 from deemster.results.mark_table import MarkTable

@@ -20,7 +20,7 @@ from deemster.errors import ConfigurationError, did_you_mean
 from deemster.formats.schema_validation import OpenShare, Seed, Share, decode_struct
 from deemster.gate.baseline_gate import BaselineEvidence, baseline_checks, margin_numbers
 from deemster.gate.gate_decision import GateCheck, GateDecision, decide_gate
-from deemster.gate.gate_rules import CORRECTED, GateRules, Rule
+from deemster.gate.read_gate import CORRECTED, GateRules, Rule
 from deemster.results.mark_table import MarkTable
 from deemster.results.run_columns import RunColumns
 from deemster.results.run_summary import cohort_label, summarize_run

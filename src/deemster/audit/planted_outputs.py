@@ -42,17 +42,16 @@ class _NoTarget:
         """It is never called."""
 
 
-def audit_job(suite: Suite, overrides: SuiteOverrides) -> Evaluation:
+def audit_job(suite: Suite) -> Evaluation:
     """The job of a suite without its target.
 
     Args:
         suite: The suite.
-        overrides: What flags replace.
 
     Raises:
-        InputError: Something in the suite or the flags cannot be used; the issues of all parts are listed.
+        InputError: Something in the suite cannot be used; the issues of all parts are listed.
     """
-    return resolve_evaluation(suite, overrides._replace(target=_NoTarget(), repetitions=1))
+    return resolve_evaluation(suite, SuiteOverrides(target=_NoTarget(), repetitions=1))
 
 
 def with_metrics(job: Evaluation, names: Sequence[str]) -> Evaluation:
@@ -144,7 +143,8 @@ def load_audit(
         InputError: The suite cannot be used, it has no such metric, or the outputs cannot be read.
         StoreError: There is no such run, or it cannot be read.
     """
-    job = with_metrics(audit_job(load_suite(suite, calls_target=False), SuiteOverrides(limits=limits)), metrics)
+    loaded = load_suite(suite, calls_target=False).called_with(limits)
+    job = with_metrics(audit_job(loaded), metrics)
     return AuditInput(job, *outputs.read(job.plan.dataset))
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from deemster.audit.gate_error_rates import GateTrial, SimulatedShare, simulated_gate, simulated_share
 from deemster.audit.simulated_runs import ExecutionPool, SimulatedRun
-from deemster.gate.gate_rules import GateRules
+from deemster.gate.read_gate import GateRules
 from deemster.stats import certifiable_margin, count_prediction_limit
 
 _Places: TypeAlias = NDArray[np.int64]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.errors import ConfigurationError
-from deemster.gate.gate_rules import EVERY
+from deemster.gate.read_gate import EVERY
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.run_columns import RunColumns, join_samples

@@ -251,22 +251,29 @@ def print_planned_calls(planned: DryRun, destinations: Sequence[Destination] = (
             write_pieces((planned.to_json(),), destination)
             if destination.is_stdout:
                 return
-    called = {role: plan for role, plan in planned.roles.items() if plan.most.calls}
-    if not called:
+    lines = describe_planned_calls(planned)
+    if not lines:
         click.echo("No model would be asked.")
         return
-    for role, plan in called.items():
-        click.echo(f"{role}: {_describe_calls(plan)}")
-    if len(called) > 1:
-        counts = [sum(plan[end].calls for plan in called.values()) for end in (0, 1)]
-        costs = [[plan[end].cost_usd for plan in called.values()] for end in (0, 1)]
-        totals = [sum(filter(None, each), Decimal(0)) if None not in each else None for each in costs]
-        click.echo(f"all: {_range(counts)} {'request' if counts[1] == 1 else 'requests'}, {_price(totals)}")
+    for line in lines:
+        click.echo(line)
     click.echo("The tokens sent are estimated; each answer is counted as long as it may be.")
     click.echo("The higher number counts every further round of questions, and every question as asked once more.")
     if planned.assumes_context:
         click.echo("A context of five passages is assumed where a judge reads one that only the target gives.")
     click.echo("Retries of failed requests are not counted.")
+
+
+def describe_planned_calls(planned: DryRun) -> list[str]:
+    """A line for each role that is asked, how often and at which cost, and one for all of several."""
+    called = {role: plan for role, plan in planned.roles.items() if plan.most.calls}
+    lines = [f"{role}: {_describe_calls(plan)}" for role, plan in called.items()]
+    if len(called) > 1:
+        counts = [sum(plan[end].calls for plan in called.values()) for end in (0, 1)]
+        costs = [[plan[end].cost_usd for plan in called.values()] for end in (0, 1)]
+        totals = [sum(filter(None, each), Decimal(0)) if None not in each else None for each in costs]
+        lines.append(f"all: {_range(counts)} {'request' if counts[1] == 1 else 'requests'}, {_price(totals)}")
+    return lines
 
 
 def _describe_calls(plan: CallRange) -> str:

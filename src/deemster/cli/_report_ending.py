@@ -90,7 +90,7 @@ def exit_code(report: Report) -> ExitCode:
 
 def _note_what_is_missing(report: Report, *, is_printed: bool) -> None:
     """Say why a run is not complete, and what could not be scored; what is allowed, only where no report says it."""
-    from deemster.report.failure_groups import describe_failures
+    from deemster.report.unscored_causes import describe_failures
 
     run, totals = report.run, report.totals
     failure = describe_failures(report.failure_list) if totals.unscored else None

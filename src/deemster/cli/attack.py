@@ -2,53 +2,48 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import note
+from deemster.cli._console import describe_planned_calls, note
 from deemster.cli._golden_samples import save_failing
-from deemster.cli.model_options import CACHE_OPTIONS, budget_option
-from deemster.cli.options import Command, Flags, group_flags, quiet_option, take_flags
-from deemster.cli.report_options import ReportOptions, run_report_options
-from deemster.cli.run import (
-    RunWriting,
+from deemster.cli._run_and_report import NextSteps, RunWriting, run_and_report
+from deemster.cli._run_flags import (
     as_baseline_option,
     concurrency_option,
     name_option,
+    override_options,
     repetitions_option,
-    run_and_report,
-    take_overrides,
     timeout_option,
 )
-from deemster.cli.store_options import StorageOptions, storage_options
+from deemster.cli.model_options import call_options
+from deemster.cli.options import Command, Flags, group_flags, quiet_option, take_flags
+from deemster.cli.report_options import ReportOptions, run_report_options
+from deemster.cli.store_options import storage_options
 from deemster.errors import ConfigurationError, plural
 
 if TYPE_CHECKING:
     from deemster.attack.adversarial_dataset import AttackSelection
     from deemster.datasets import Dataset
+    from deemster.engine.model_access import ModelCalls
     from deemster.evaluation.resolve_evaluation import SuiteOverrides
+    from deemster.evaluation.resolved_evaluation import Evaluation
     from deemster.report import Report
+    from deemster.runs.run_storage import Storage, StoredOrNot
     from deemster.store import Store
 
 _ATTACKS = (
     click.option("--severity", "severities", multiple=True, metavar="LEVEL", help="Only this severity; repeatable."),
     click.option("--write", metavar="FILE", help="Only write the attacks as a dataset: .yml, .json or .jsonl."),
     click.option("--save-failing", "failing_file", metavar="FILE", help="Add what got through to this dataset."),
-    name_option,
-    repetitions_option,
-    concurrency_option,
-    timeout_option,
-    budget_option,
-    *CACHE_OPTIONS,
 )
 
 
 def _attack_options(command: Command) -> Command:
-    command = group_flags(command, "selection", _take_selection)
-    return group_flags(command, "overrides", take_overrides, _ATTACKS)
+    return group_flags(command, "selection", _take_selection, _ATTACKS)
 
 
 def _take_selection(flags: Flags) -> AttackSelection:
@@ -72,6 +67,8 @@ def _take_selection(flags: Flags) -> AttackSelection:
 @click.argument("suite", type=click.Path())
 @click.argument("categories", metavar="[CATEGORY]...", nargs=-1)
 @_attack_options
+@override_options(name_option, repetitions_option, concurrency_option, timeout_option)
+@call_options
 @run_report_options
 @storage_options
 @as_baseline_option
@@ -81,7 +78,7 @@ def command(
     *,
     suite: str,
     reports: ReportOptions,
-    storage: StorageOptions,
+    storage: Storage | None,
     write: str | None,
     failing_file: str | None,
     as_baseline: bool,
@@ -89,6 +86,7 @@ def command(
     verbose: bool,
     selection: AttackSelection,
     overrides: SuiteOverrides,
+    limits: ModelCalls,
 ) -> None:
     """Attack a target: does it refuse, leak, call a forbidden tool?
 
@@ -108,10 +106,9 @@ def command(
 
     writing = RunWriting(reports, storage, as_baseline, quiet=quiet, verbose=verbose)
     writing.check()
-    if failing_file is not None and storage.stores_nothing:
+    if failing_file is not None and storage is None:
         raise ConfigurationError("`--save-failing` reads a stored run, and `--store none` stores none.")
-    loaded = load_suite(suite, calls_target=write is None, must_run=False)
-    writing = writing.for_suite(loaded)
+    loaded = load_suite(suite, calls_target=write is None, must_run=False).called_with(limits)
     dataset = lane_dataset(loaded, selection)
     if write is not None:
         _write(dataset, write)
@@ -122,8 +119,25 @@ def command(
         if failing_file is not None:
             save_failing(store, [store.run(report.run.id)], failing_file)
 
-    resolve = functools.partial(build_adversarial_job, loaded, dataset, overrides)
-    run_and_report(resolve, writing, call=f"deemster attack {suite} {selection}".rstrip(), conclude=conclude)
+    def resolve(*, storage: StoredOrNot) -> Evaluation:
+        evaluation = build_adversarial_job(loaded, dataset, overrides, storage=storage)
+        if not quiet:
+            for line in describe_attack(evaluation):
+                note(line)
+        return evaluation
+
+    call = f"deemster attack {suite} {selection}".rstrip()
+    run_and_report(loaded, resolve, writing, NextSteps(call, call), conclude=conclude)
+
+
+def describe_attack(evaluation: Evaluation) -> Iterator[str]:
+    """How many attacks are sent, which requests to models judge them, and about what these cost."""
+    from deemster.engine.run_sync import run_sync
+    from deemster.evaluation.dry_run import plan_job_calls
+
+    yield f"An attack calls the target {plural(evaluation.plan.size, 'time')}."
+    for line in describe_planned_calls(run_sync(plan_job_calls(evaluation))):
+        yield f"  {line}"
 
 
 def _write(dataset: Dataset, path: str) -> None:

@@ -227,7 +227,7 @@ def find_rules(settings: ComparisonSettings, gate: str | None) -> GateRules | No
     """
     from deemster.evaluation.suite import load_suite
     from deemster.gate import GateRules, read_gate
-    from deemster.gate.gate_rules import BaselineRules
+    from deemster.gate.read_gate import BaselineRules
 
     margin = settings.margin
     cluster = settings.cluster

@@ -22,7 +22,7 @@ from deemster.cli.options import (
     set_option,
 )
 from deemster.cli.report_options import ReportOptions, text_file_options
-from deemster.cli.store_options import StorageOptions, storage_options
+from deemster.cli.store_options import check_storage, open_storage, storage_options
 from deemster.errors import ConfigurationError, DeemsterError, ExitCode, Issue, ReportError, plural, visible
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from deemster.report import Destination
     from deemster.report.grading_result import Grading
     from deemster.report.grading_summary import GradingSummary
+    from deemster.runs.run_storage import Storage
 
 _VOTES = (".json", ".jsonl")
 
@@ -143,7 +144,7 @@ def command(
     columns: dict[str, list[str]] | None,
     options: GradingOptions,
     models: ModelOptions,
-    storage: StorageOptions,
+    storage: Storage | None,
     reports: ReportOptions,
     dry_run: bool,
     quiet: bool,
@@ -162,7 +163,7 @@ def command(
     from deemster.judges.rubric_metric import build_criterion_checks
     from deemster.rubrics.rubric_definition import Rubric
 
-    storage.check()
+    check_storage(storage)
     _check_votes_files(reports)
 
     items = RubricDataset.load(dataset, rubric=None if rubric is None else Rubric.load(rubric), columns=columns)
@@ -172,7 +173,9 @@ def command(
         _print_planned_calls(items, options.grader, access, reports.destinations)
         return
 
-    with storage._replace(durable=options.is_durable).open(f"deemster grade {dataset} ...") as stored:
+    if storage is not None:
+        storage = storage._replace(durable=options.is_durable)
+    with open_storage(storage, f"deemster grade {dataset} ...") as stored:
         grading = run_interruptible(
             lambda watchers: run_grading(
                 items,

@@ -105,6 +105,11 @@ def collect_limits(flags: Flags) -> ModelCalls:
     )
 
 
+def call_options(command: Command) -> Command:
+    """Add the flags of budget, cache and working offline; the command receives them as one ``limits``."""
+    return group_flags(command, "limits", collect_limits, (budget_option, *CACHE_OPTIONS))
+
+
 def cache_options(command: Command) -> Command:
     """Add the flags of the answer cache and of working offline; the command receives them as one ``limits``."""
     return group_flags(command, "limits", collect_limits, CACHE_OPTIONS)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -18,7 +18,7 @@ from deemster.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from deemster.engine.kept_prompts import WhichPrompts
-    from deemster.runs.run_storage import StoredOrNot
+    from deemster.runs.run_storage import Storage, StoredOrNot
     from deemster.store import Store
 
 
@@ -142,70 +142,70 @@ def _is_own_file(path: Path) -> bool:
         return False
 
 
-class StorageOptions(NamedTuple):
-    """Where a run is stored, which one is resumed, and whether every sample is committed by itself."""
+def place_of(storage: Storage | None) -> str:
+    """The store as `--store` says it."""
+    return NONE if storage is None else str(storage.where)
 
-    store: str
-    resume: str | bool | None
-    allow_changed: bool
-    durable: bool = False
 
-    @property
-    def stores_nothing(self) -> bool:
-        """Whether the run ends with its report."""
-        return self.store == NONE
+def check_storage(storage: Storage | None) -> None:
+    """Refuse flags that contradict each other.
 
-    def check(self) -> None:
-        """Refuse flags that contradict each other.
+    Raises:
+        ConfigurationError: They do.
+    """
+    if storage is not None and storage.allow_changed and not storage.resume:
+        raise ConfigurationError("`--allow-changed` is for `--resume`.")
 
-        Raises:
-            ConfigurationError: They do.
-        """
-        if self.stores_nothing and self.resume:
-            raise ConfigurationError("`--resume` continues a stored run, and `--store none` stores none.")
-        if self.allow_changed and not self.resume:
-            raise ConfigurationError("`--allow-changed` is for `--resume`.")
 
-    def store_flag(self, storage: StoredOrNot) -> str:
-        """The `--store` that another command needs to find the run; empty where it finds the run without."""
-        return "" if storage.store is None or self.store == find_store() else f" --store {storage.store.where}"
+def store_flag(storage: StoredOrNot) -> str:
+    """The `--store` that another command needs to find a run; empty where it finds the run without."""
+    if storage.store is None or storage.store.where == find_store():
+        return ""
+    return f" --store {storage.store.where}"
 
-    @contextmanager
-    def open(self, command: str, *, keep_prompts: WhichPrompts = "failed") -> Iterator[StoredOrNot]:
-        """Where a run is stored. Its store is opened when it is needed first, and closed at the end.
 
-        Args:
-            command: The command, as the user repeats it to continue a run that an error ended.
-            keep_prompts: Whose prompts are stored.
-        """
-        from deemster.runs.run_storage import NOT_STORED, RunStorage
+@contextmanager
+def open_storage(
+    storage: Storage | None, command: str, *, keep_prompts: WhichPrompts = "failed"
+) -> Iterator[StoredOrNot]:
+    """Where a run is stored. Its store is opened when it is needed first, and closed at the end.
 
-        if self.stores_nothing:
-            yield NOT_STORED
-            return
-        with ExitStack() as opened:
+    Args:
+        storage: What the flags say; None for a run that is not stored.
+        command: The command, as the user repeats it to continue a run that an error ended.
+        keep_prompts: Whose prompts are stored.
+    """
+    from deemster.runs.run_storage import build_storage
 
-            def open_store() -> Store:
-                return opened.enter_context(open_run_store(self.store, durable=self.durable, create=True))
+    def note_begun(run: str) -> None:
+        again = f"{command}{store_flag(stored)} --resume={run}"
+        click.get_current_context().meta[TO_CONTINUE] = f"To continue: {again}"
 
-            def note_begun(run: str) -> None:
-                again = f"{command}{self.store_flag(storage)} --resume={run}"
-                click.get_current_context().meta[TO_CONTINUE] = f"To continue: {again}"
-
-            storage = RunStorage(
-                open_store, self.resume, self.allow_changed, tell=note, begun=note_begun, keep_prompts=keep_prompts
-            )
-            yield storage
+    stored = build_storage(storage, keep_prompts=keep_prompts, tell=note, begun=note_begun)
+    try:
+        yield stored
+    finally:
+        stored.close()
 
 
 def storage_options(command: Command) -> Command:
-    """Add the flags of storing and resuming; the command receives them as one ``storage``."""
+    """Add the flags of storing and resuming; the command receives them as one ``storage``, None for none."""
     return group_flags(command, "storage", _take_storage, _STORAGE)
 
 
-def _take_storage(flags: Flags) -> StorageOptions:
-    storage: StorageOptions = take_flags(StorageOptions, flags)
-    return storage._replace(resume=True) if storage.resume == LAST_RUN else storage
+def _take_storage(flags: Flags) -> Storage | None:
+    from deemster.runs.run_storage import Storage
+
+    flags["where"] = flags.pop("store")
+    if flags["resume"] == LAST_RUN:
+        flags["resume"] = True
+    storage: Storage = take_flags(Storage, flags)
+
+    if storage.where != NONE:
+        return storage
+    if storage.resume:
+        raise ConfigurationError("`--resume` continues a stored run, and `--store none` stores none.")
+    return None
 
 
 _STORAGE: Sequence[Decorator] = (

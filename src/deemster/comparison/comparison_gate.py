@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from deemster.comparison.comparison import Comparison
 from deemster.gate.baseline_gate import BaselineEvidence, LostScore, baseline_checks
 from deemster.gate.gate_decision import GateDecision, conclude
-from deemster.gate.gate_rules import EVERY, BaselineRules, GateRules
+from deemster.gate.read_gate import EVERY, BaselineRules, GateRules
 
 
 def baseline_evidence(comparison: Comparison, *, cohorts: Sequence[str]) -> BaselineEvidence:

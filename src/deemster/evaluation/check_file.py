@@ -224,7 +224,7 @@ def _check_suite(file: str, limits: ModelCalls, warn: Callable[[str], None]) -> 
         rules = len(read_gate(suite.gate, document=suite.document).rules)
         description = f"suite `{suite.name}` for `import --gate`, {plural(rules, 'gate rule')}, no dataset"
         return CheckedFile(description, suite)
-    job = resolve_evaluation(load_suite(file, calls_target=False), SuiteOverrides(limits=limits, calls=False))
+    job = resolve_evaluation(load_suite(file, calls_target=False).called_with(limits), SuiteOverrides(calls=False))
     plan = job.plan
     anchor_evaluations(job)
     checked = check_samples(job)

@@ -14,7 +14,9 @@ from deemster.judges.reply_parser import UnreadableReplyError, parse_json_object
 from deemster.models import CallContext, Gateway, Role
 from deemster.models.clock import Clock
 from deemster.models.failure_advice import advise_on_variable, find_advice, find_status, model_name
+from deemster.models.http_chat import HttpChat
 from deemster.models.model_roles import missing_role_message
+from deemster.models.providers import with_preset
 from deemster.records import Answer, Ask, Embed, Message, NoAnswer, Reply, Usage, Vectors
 from deemster.records.model_requests import EMBEDDING
 
@@ -32,7 +34,6 @@ _ASK = Ask(
     logprobs=2,
 )
 _EMBED = Embed(texts=("ready",))
-# As the client says it; a server may speak of proxies of its own.
 # In the order in which a client tries them.
 _FORMS = ("JSON by schema", "JSON, but not by schema", "JSON in plain text")
 
@@ -82,7 +83,7 @@ async def check_models(suite: Suite, *, clock: Clock) -> list[RoleCheck]:
 async def _check_role(
     suite: Suite, name: str, section: Mapping[str, Any], clock: Clock, *, is_asked: bool
 ) -> RoleCheck:
-    entry = section.get(name)
+    entry = with_preset(section.get(name))
     embeds = name.partition(":")[0] == EMBEDDING
     if name not in section and name != EMBEDDING:
         return RoleCheck(name, issue=missing_role_message(name, section, embeds=embeds))
@@ -122,8 +123,14 @@ async def _call_model(name: str, role: Role, entry: Mapping[str, Any], clock: Cl
 
 
 async def _chat(gateway: Gateway, ask: Ask) -> Reply:
-    """The reply to a request. One that fails is sent again without log-probabilities, which few judges need."""
+    """The reply to a request.
+
+    One that a model's reasoning cut off is sent again: the client has learned to give it more tokens. One that fails is
+    sent again without log-probabilities, which few judges need.
+    """
     (reply,) = await gateway.answers([ask])
+    if isinstance(reply, NoAnswer) and "cut off" in reply.message:
+        (reply,) = await gateway.answers([ask])
     if isinstance(reply, NoAnswer) and find_status(reply.message) in (400, 422, 500):
         (plain,) = await gateway.answers([msgspec.structs.replace(ask, logprobs=0)])
         return reply if isinstance(plain, NoAnswer) else plain
@@ -139,9 +146,12 @@ def _read_answer(check: RoleCheck, answer: Answer, client: Any) -> RoleCheck:
             issue=f"It answers, but not with JSON{why}: {error.message}",
             advice="Judges need a reply that is one JSON object: take a model that follows such an order.",
         )
-    capabilities = getattr(client, "capabilities", None)
-    form = "JSON" if capabilities is None else _FORMS[capabilities.form]
-    return check._replace(works=f"{form}, {'log-probabilities' if answer.tokens else 'no log-probabilities'}")
+    tokens = "log-probabilities" if answer.tokens else "no log-probabilities"
+    if not isinstance(client, HttpChat):
+        return check._replace(works=f"JSON, {tokens}")
+    refused = client.lacks | client.capabilities.refused
+    missing = [f"no {name}" for name in ("temperature", "seed") if name in refused]
+    return check._replace(works=", ".join([_FORMS[client.capabilities.form], tokens, *missing]))
 
 
 def _text(value: Any) -> str | None:

@@ -24,7 +24,7 @@ from deemster.gate import Gate
 from deemster.models import ChatClient, EmbeddingClient, Role
 from deemster.records import Metric, Sample, Scorer
 from deemster.report import Report
-from deemster.report.failure_groups import group_failures
+from deemster.report.unscored_causes import group_failures
 from deemster.results import Aggregator
 from deemster.runs.run_storage import Storage, StoredOrNot, build_storage
 from deemster.store import Store

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from deemster.models import Role
 from deemster.records import MetricCard
 from deemster.results.metric_aggregators import aggregator_name
 from deemster.runs.run_identity import format_time, model_identity, plain_json, run_id, source_digest
-from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs
 
 
@@ -106,25 +104,3 @@ def evaluation_id(started: datetime, job: Evaluation) -> str:
     )
     further = () if job.aggregator is None else (aggregator_name(job.aggregator),)
     return run_id(started, hashlib.sha256(repr(facts + further).encode()).hexdigest())
-
-
-def shape_changes(job: Evaluation, order: str, store: Store, row: RunRow) -> list[str]:
-    """Changes that `allow_changed` does not permit: other samples, other metrics or `where`, other repetitions."""
-    found = []
-    before, now = [card.name for card in row.scorings[0].cards], [metric.name for metric in job.plan.metrics]
-    if sorted(before) != sorted(now):
-        changed = f"The metrics were {', '.join(before)} and are {', '.join(now)}."
-        found.append(f"{changed} `deemster run --outputs {row.id} --metric ...` adds metrics to a run.")
-    places = {card.name: card.where for card in row.scorings[0].cards}
-    found += [
-        f"`{card.name}` has another `where`, and applies to other samples."
-        for card in job.plan.cards
-        if card.name in places and card.where != places[card.name]
-    ]
-    if row.repetitions != job.plan.repetitions:
-        found.append(f"The repetitions were {row.repetitions} and are {job.plan.repetitions}.")
-    if row.identity.get("order") != order:
-        ids = zip_longest((stored.id for stored in store.samples(row.id)), (sample.id for sample in job.plan.dataset))
-        if any(stored != now for stored, now in ids):
-            found.append("The dataset has other samples, or has them in another order.")
-    return found

@@ -18,7 +18,7 @@ from deemster.comparison.stored_source import StoredSource
 from deemster.errors import ConfigurationError, Issue, StorageError, StoreError
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.gate.baseline_gate import PinnedBaseline
-from deemster.gate.gate_rules import BaselineRules
+from deemster.gate.read_gate import BaselineRules
 from deemster.records import Sample
 from deemster.report.build_report import FinishedRun
 from deemster.report.report_assembly import execution_entry

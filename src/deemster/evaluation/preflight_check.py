@@ -20,7 +20,7 @@ from deemster.errors import ConfigurationError, Issue, list_names, nearest, plur
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.gate import GateRules, check_gate_names
-from deemster.gate.gate_rules import EVERY, Rule
+from deemster.gate.read_gate import EVERY, Rule
 from deemster.judges import metric_catalog as catalog
 from deemster.metrics.builtin_metric import BuiltinScorer
 from deemster.records import Metric, Sample

@@ -17,7 +17,7 @@ from deemster.engine.run_plan import Plan, Target, collect_secrets
 from deemster.errors import ConfigurationError, InputError, Issue, OutputsError, list_names, plural
 from deemster.evaluation.evaluation_settings import USUAL_SETTINGS, EvaluationSettings
 from deemster.evaluation.resolved_evaluation import Evaluation
-from deemster.evaluation.run_part import find_resumed_run
+from deemster.evaluation.resumed_evaluation import find_resumed_run
 from deemster.evaluation.suite import CONCURRENCY, SEED, Suite, SuiteFile
 from deemster.evaluation.suite_parts import (
     GivenOutputs,
@@ -51,14 +51,10 @@ class SuiteOverrides(NamedTuple):
         outputs: Saved outputs, or their file, in place of the target.
         repetitions: How often each sample is run.
         metrics: Metrics in place of the suite's, by name or spec.
-        thresholds: Pass marks by metric.
         concurrency: How many calls of the target may be under way at once.
         timeout_s: How long the run may take.
-        max_unscored: Marks that may stay unscored: a count, or a share like `2%`.
         redact_warnings: Whether warnings leave out what a sample says.
-        limits: Cache, budget and network of the models.
         calls: Whether models are going to be called; otherwise their keys need not be set.
-        partial: Whether samples without a saved output are left out.
         label: What the user calls the run.
         select: Takes a part of the dataset.
         target: A target of a program.
@@ -68,14 +64,10 @@ class SuiteOverrides(NamedTuple):
     outputs: GivenOutputs | None = None
     repetitions: int | None = None
     metrics: tuple[str, ...] = ()
-    thresholds: Mapping[str, float] | None = None
     concurrency: int | None = None
     timeout_s: float | None = None
-    max_unscored: int | str | None = None
     redact_warnings: bool = False
-    limits: ModelCalls = ModelCalls()
     calls: bool = True
-    partial: bool = False
     label: str | None = None
     select: Callable[[Dataset], Dataset] | None = None
     target: Any = None
@@ -118,19 +110,10 @@ def resolve_arguments(
         gate=gate,
         aggregator=aggregator,
         group=group,
-        calibration=settings.calibration,
-        strict=settings.strict,
-        delta=settings.delta,
+        settings=settings,
+        calls=calls,
     )
-    overrides = SuiteOverrides(
-        outputs=outputs,
-        thresholds=settings.thresholds,
-        max_unscored=settings.max_unscored,
-        limits=calls,
-        partial=settings.only_answered,
-        label=name,
-        target=target,
-    )
+    overrides = SuiteOverrides(outputs=outputs, label=name, target=target)
     return resolve_evaluation(suite, overrides, storage=storage)
 
 
@@ -163,7 +146,7 @@ def resolve_evaluation(suite: Suite, overrides: SuiteOverrides, *, storage: Stor
         StoreError: The run that is to be resumed is missing, or cannot be read.
     """
     parts = _resolve_parts(suite, overrides)
-    dataset = _with_outputs(parts.dataset, parts.target) if overrides.partial else parts.dataset
+    dataset = _with_outputs(parts.dataset, parts.target) if suite.settings.only_answered else parts.dataset
     resumed = find_resumed_run(storage, suite=suite.name or None, dataset=dataset)
     plan = _resolve_plan(parts, resumed.order_samples(dataset), suite, overrides)
 
@@ -172,8 +155,8 @@ def resolve_evaluation(suite: Suite, overrides: SuiteOverrides, *, storage: Stor
         gate=parts.gate,
         suite=suite.name or None,
         seed=suite.seed,
-        delta=suite.delta,
-        strict=suite.strict,
+        delta=suite.settings.delta,
+        strict=suite.settings.strict,
         allowance=parts.allowance,
         redact_warnings=overrides.redact_warnings,
         access=parts.access,
@@ -200,6 +183,7 @@ class _Parts(NamedTuple):
 
 def _resolve_parts(suite: Suite, overrides: SuiteOverrides) -> _Parts:
     """Resolve each part for itself, and list what is wrong with any."""
+    settings = suite.settings
     metrics: tuple[Metric, ...] | None = None
     left_out: frozenset[str] = frozenset()
     thresholds: Mapping[str, float] = {}
@@ -219,19 +203,19 @@ def _resolve_parts(suite: Suite, overrides: SuiteOverrides) -> _Parts:
             target=overrides.target,
             outputs=overrides.outputs,
             concurrency=overrides.concurrency,
-            offline=overrides.limits.offline,
+            offline=suite.calls.offline,
         )
     with _collect(errors):
         gate = None if suite.gate is None else read_gate(suite.gate, document=suite.document)
     with _collect(errors):
-        allowance = None if overrides.max_unscored is None else read_allowance(overrides.max_unscored)
+        allowance = None if settings.max_unscored is None else read_allowance(settings.max_unscored)
     with _collect(errors):
         dataset = _dataset(suite, overrides)
     with _collect(errors):
-        access = resolve_models(suite, metrics or (), overrides.limits, calls=overrides.calls)
+        access = resolve_models(suite, metrics or (), suite.calls, calls=overrides.calls)
     with _collect(errors):
-        if overrides.thresholds and metrics is not None:
-            thresholds = resolve_thresholds(overrides.thresholds, metrics)
+        if settings.thresholds and metrics is not None:
+            thresholds = resolve_thresholds(settings.thresholds, metrics)
     if errors or metrics is None:
         raise _joined(errors)
 
@@ -259,7 +243,7 @@ def _joined(errors: Sequence[InputError]) -> InputError:
 
 
 def _check_numbers(suite: Suite, overrides: SuiteOverrides) -> None:
-    issues = shape_issues({"seed": suite.seed, "delta": suite.delta}, SuiteFile, document=suite.document)
+    issues = shape_issues({"seed": suite.seed, "delta": suite.settings.delta}, SuiteFile, document=suite.document)
     for name in ("repetitions", "concurrency"):
         for value in (getattr(suite, name), getattr(overrides, name)):
             if value is not None:

@@ -8,12 +8,10 @@ from typing import NamedTuple
 from deemster.datasets import Dataset
 from deemster.datasets.only_expression import LATEST, Only, condition_text
 from deemster.errors import Issue, StoreError, list_names
-from deemster.records import Metric
 from deemster.report.build_report import stored_report
 from deemster.report.failing_samples import failing_samples
 from deemster.report.report_settings import report_facts
-from deemster.runs.resumed_run import choose_run, find_resumed
-from deemster.runs.run_storage import NotStored, StoredOrNot
+from deemster.runs.find_resumed_run import choose_run
 from deemster.store import RunRow, Store
 
 
@@ -97,75 +95,3 @@ def resumed_samples(store: Store, wanted: str | bool, *, suite: str) -> KeptSamp
         return None
     ids = frozenset(sample.id for sample in store.samples(row.id, content=False))
     return KeptSamples(ids, part.selection or "")
-
-
-class NewRun:
-    """What an evaluation goes on with that resumes nothing: its samples and metrics stand as they are given."""
-
-    id: None = None
-
-    def order_samples(self, dataset: Dataset) -> Dataset:
-        """The samples as they are given."""
-        return dataset
-
-    def order_metrics(self, metrics: Sequence[Metric]) -> tuple[Metric, ...]:
-        """The metrics as they are given."""
-        return tuple(metrics)
-
-
-class ResumedRun:
-    """The stored run that an evaluation resumes: it decides the order of the samples and of the metrics.
-
-    Args:
-        store: Where it is stored.
-        row: The run.
-
-    Attributes:
-        id: Its id.
-    """
-
-    def __init__(self, store: Store, row: RunRow) -> None:
-        self._store, self._row = store, row
-        self.id = row.id
-
-    def order_samples(self, dataset: Dataset) -> Dataset:
-        """The samples in the order of the run, where that was drawn at random, as earlier versions could.
-
-        Raises:
-            StoreError: The run cannot be read.
-        """
-        if not report_facts(self._row).until_decided:
-            return dataset
-
-        ids = [sample.id for sample in self._store.samples(self.id, content=False)]
-        part = report_facts(self._row).part
-        if part is not None and dataset.part is None:
-            dataset = dataset.keep(ids, selection=part.selection or "")
-        return dataset.in_order(ids)
-
-    def order_metrics(self, metrics: Sequence[Metric]) -> tuple[Metric, ...]:
-        """The metrics in the order of the stored marks. One that the run lacks stands last, and is refused later."""
-        columns = {card.name: column for column, card in enumerate(self._row.scorings[0].cards)}
-        return tuple(sorted(metrics, key=lambda metric: columns.get(metric.name, len(columns))))
-
-
-def find_resumed_run(storage: StoredOrNot, *, suite: str | None, dataset: Dataset) -> ResumedRun | NewRun:
-    """The stored run that is to be resumed, if one is.
-
-    Args:
-        storage: Where it is stored, and what it resumes.
-        suite: The suite's name.
-        dataset: The samples that are to be run.
-
-    Raises:
-        StoreError: The run that is to be resumed is missing, or cannot be read.
-    """
-    if isinstance(storage, NotStored):
-        return NewRun()
-    selection = None if dataset.part is None else dataset.part.selection
-
-    def is_same_part(row: RunRow) -> bool:
-        return row.identity.get("part") == selection or report_facts(row).until_decided
-
-    row = find_resumed(storage, kind="run", suite=suite, dataset=dataset.name, accept=is_same_part)
-    return NewRun() if row is None else ResumedRun(storage.store, row)

@@ -18,12 +18,12 @@ from deemster.evaluation.evaluation_identity import (
     evaluation_id,
     evaluation_identity,
     scoring_identity,
-    shape_changes,
     target_name,
 )
 from deemster.evaluation.gate_baseline import pin_baseline
 from deemster.evaluation.preflight_check import CheckedSamples
 from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.evaluation.resumed_evaluation import shape_changes
 from deemster.formats.streamed_list import Stream
 from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry

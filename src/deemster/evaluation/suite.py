@@ -13,12 +13,14 @@ from msgspec import UNSET, Meta, UnsetType
 
 from deemster.datasets.attack_facts import AttackSettings
 from deemster.engine.kept_prompts import WhichPrompts
+from deemster.engine.model_access import NO_LIMITS, ModelCalls
 from deemster.errors import ConfigurationError, Issue, list_names, nearest
+from deemster.evaluation.evaluation_settings import USUAL_SETTINGS, EvaluationSettings
 from deemster.formats import NO_DOCUMENT, Document, NoDocument, read_document
 from deemster.formats.document import sort_issues
 from deemster.formats.json_values import name_kind
 from deemster.formats.schema_validation import NonBlank, any_shape, shape_issues
-from deemster.gate.gate_rules import Gate
+from deemster.gate.read_gate import Gate
 from deemster.models.models_section import ModelEntry
 from deemster.results.aggregator_section import AGGREGATOR_SHAPES
 from deemster.results.repetition_precision import DELTA
@@ -96,6 +98,8 @@ _RETIRED = {
     "junit_samples": "Write `junit: samples`.",
     "until_decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
 }
+# Keys of a suite that are fields of the settings of an evaluation; a path among them is relative to the suite.
+_SETTINGS = ("calibration", "delta", "on", "strict")
 # Sections that are checked by their readers, some after variables of the environment are put in.
 _SECTIONS = ("target", "models", "gate", "aggregator")
 
@@ -121,14 +125,11 @@ class Suite(NamedTuple):
         group: The ready-made group whose metrics and aggregator are among them; None where there is none.
         timeout_s: How long the run may take.
         target_timeout_s: How long one call of the target may take.
-        calibration: The path of the calibration that its numbers are corrected by; None where there is none.
-        strict: Whether something absent in a sample is an error before the run.
-        delta: The difference that repeated runs should be able to show.
         junit: What fails in JUnit: `gate` for the gate's checks alone, `samples` for samples too.
-        keep_prompts: Whose prompts are stored: of marks that `failed`, of `all`, or of `none`.
         durable: Whether every sample is committed by itself.
         attack: How attacks on its target are made.
-        on: The address of the Ray cluster whose workers run it, or `local-cluster`; None for this process.
+        settings: What is rarely said of an evaluation; a call adds what only it can say.
+        calls: How its models may be called; a file says whose prompts are stored, and a call the rest.
     """
 
     dataset: Any
@@ -148,20 +149,25 @@ class Suite(NamedTuple):
     group: str | None = None
     timeout_s: float | None = None
     target_timeout_s: float | None = None
-    calibration: str | Path | None = None
-    strict: bool = False
-    delta: float = DELTA
     junit: str = "gate"
-    keep_prompts: WhichPrompts = "failed"
     durable: bool = False
     attack: AttackSettings = AttackSettings()
-    on: str | None = None
+    settings: EvaluationSettings = USUAL_SETTINGS
+    calls: ModelCalls = NO_LIMITS
 
     @property
     def origin(self) -> Mapping[str, Any] | None:
         """The file and what it says, as plain data; None without a file."""
         file = self.document.file
         return None if file is None else {"file": str(Path(file).resolve()), "document": self.document.value}
+
+    def called_with(self, calls: ModelCalls) -> Suite:
+        """The same, where a call says cache, budget and network; whose prompts are stored stays as it is."""
+        return self._replace(calls=calls._replace(keep_prompts=self.calls.keep_prompts))
+
+    def with_settings(self, **settings: Any) -> Suite:
+        """The same, with some of the settings of its evaluation as a call says them."""
+        return self._replace(settings=self.settings._replace(**settings))
 
 
 def _missing_parts(root: Mapping[str, Any], document: Document, *, must_run: bool) -> Iterator[Issue]:
@@ -213,9 +219,14 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     if issues:
         raise ConfigurationError(sort_issues(issues))
     limits = msgspec.convert(root.get("limits", {}), LimitsSection)
+    settings = {key: root[key] for key in _SETTINGS if key in root}
+    if "calibration" in settings:
+        settings["calibration"] = str(folder / settings["calibration"])
+
     dataset = msgspec.convert(root.get("dataset", ""), str | DatasetSection)
     if isinstance(dataset, str):
         dataset = DatasetSection(dataset)
+
     return Suite(
         document=document,
         folder=folder,
@@ -234,14 +245,11 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         group=root.get("group"),
         timeout_s=limits.timeout_s,
         target_timeout_s=limits.target_timeout_s,
-        calibration=str(folder / root["calibration"]) if "calibration" in root else None,
-        strict=root.get("strict", False),
-        delta=root.get("delta", DELTA),
         junit=root.get("junit", "gate"),
-        keep_prompts=root.get("keep_prompts", "failed"),
         durable=root.get("durable", False),
         attack=msgspec.convert(root.get("attack", {}), AttackSettings),
-        on=root.get("on"),
+        settings=EvaluationSettings(**settings),
+        calls=ModelCalls(keep_prompts=root.get("keep_prompts", "failed")),
     )
 
 

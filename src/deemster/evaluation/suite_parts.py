@@ -256,7 +256,7 @@ def resolve_calibration(suite: Suite, metrics: Sequence[Metric], gate: GateRules
         InputError: It cannot be read or has no labels of these metrics, or a rule is about numbers that it lacks.
     """
     _check_file(suite, "calibration")
-    labels = None if suite.calibration is None else _load_calibration(suite.calibration, metrics)
+    labels = None if suite.settings.calibration is None else _load_calibration(suite.settings.calibration, metrics)
     if gate is not None and gate.rules:
         corrected = () if labels is None else labels.metrics
         check_corrected_rules(gate, corrected, metric_spellings(metrics))

@@ -12,7 +12,7 @@ import msgspec
 from deemster.errors import plural
 from deemster.gate.confirmation import Confirmation
 from deemster.gate.gate_decision import GateCheck, GateDecision, Status, conclude
-from deemster.gate.gate_rules import EVERY, BaselineRules, GateRules
+from deemster.gate.read_gate import EVERY, BaselineRules, GateRules
 from deemster.records.marks import reaches
 from deemster.results.compared_numbers import CohortComparison, Difference, SampleCounts
 from deemster.results.difference_origin import DRIFT_LEVEL, JudgeDrift

@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from deemster.errors import ConfigurationError, ExitCode, Issue, did_you_mean, plural
-from deemster.gate.gate_rules import CORRECTED, EVERY, GateRules, Rule
+from deemster.errors import ExitCode, plural
+from deemster.gate.read_gate import CORRECTED, EVERY, GateRules, Rule
 from deemster.records.marks import reaches
 from deemster.results.attack_success import AdversarialSummary, AttackFigures
 from deemster.results.metric_summary import CorrectedPassRate, CriterionSummary
@@ -74,70 +74,6 @@ class _Reading(NamedTuple):
     is_outside: bool = False
 
 
-def check_gate_names(
-    gate: GateRules,
-    *,
-    metrics: Mapping[str, str],
-    cohorts: list[str | None],
-    aggregates: bool = False,
-    parts: Iterable[str] = (),
-) -> None:
-    """Refuse rules about metrics, cohorts or an aggregate that the run does not have.
-
-    Args:
-        gate: The rules.
-        metrics: Names of the run's metrics, and other spellings of them, by name.
-        cohorts: The dataset's tags; None stands for samples without one.
-        aggregates: Whether the run has an aggregator.
-        parts: The criteria of metrics that have some, as `metric/criterion`.
-
-    Raises:
-        ConfigurationError: A rule names something unknown; all are listed.
-    """
-    labels = [cohort_label(name) for name in cohorts]
-    issues: list[Issue] = []
-    criteria = frozenset(parts)
-    for rule in gate.rules:
-        if rule.metric in criteria and rule.metric not in metrics:
-            issues += _part_issues(rule)
-        elif rule.metric is not None and rule.metric not in metrics and not _is_idle(rule.metric, gate):
-            known = did_you_mean(rule.metric, dict.fromkeys([*metrics.values(), *criteria]))
-            message = f"The gate names the metric `{rule.metric}`, which this run does not have. {known}"
-            issues.append(Issue(message, rule.where))
-        if rule.quantity in AGGREGATES and not aggregates:
-            key = f"min_{rule.quantity}"
-            issues.append(Issue(f"The gate has `{key}`, and this run has no `aggregator` to hold it to.", rule.where))
-        issues += _cohort_issues(rule.cohort, labels, rule.where)
-    for cohort, (_, where) in gate.min_samples.items():
-        issues += _cohort_issues(cohort, labels, where)
-    if gate.baseline is not None:
-        for cohort in gate.baseline.cohorts:
-            issues += _cohort_issues(cohort, labels, gate.baseline.where)
-    if issues:
-        raise ConfigurationError(dict.fromkeys(issues))
-
-
-def _cohort_issues(cohort: str | None, labels: list[str], where: str) -> Iterator[Issue]:
-    if cohort not in (None, EVERY, *labels):
-        known = did_you_mean(str(cohort), labels)
-        yield Issue(f"The gate names the cohort `{cohort}`, which the dataset does not have. {known}", where)
-
-
-def _part_issues(rule: Rule) -> Iterator[Issue]:
-    """What is wrong with a rule about one criterion of a metric."""
-    if rule.quantity != "mean":
-        message = f"`{rule.metric}` is a criterion, which has no pass-rate; hold it to `min_mean` or `max_mean`."
-        yield Issue(message, rule.where)
-    if rule.cohort is not None:
-        message = f"`{rule.metric}` is a criterion, whose figures are those of the whole run, not of a cohort."
-        yield Issue(message, rule.where)
-
-
-def _is_idle(name: str, gate: GateRules) -> bool:
-    """Whether a name is that of a metric that this run leaves out, or of one of its criteria."""
-    return name in gate.idle or any(name.startswith(f"{metric}/") for metric in gate.idle)
-
-
 def decide_gate(
     gate: GateRules,
     summary: RunSummary,
@@ -182,28 +118,39 @@ def conclude(checks: Sequence[GateCheck], *, mode: Literal["two-way", "three-way
 def _checks(
     rule: Rule, gate: GateRules, summary: RunSummary, metrics: Mapping[str, str], *, is_part: bool
 ) -> Iterator[GateCheck]:
-    criterion = None if rule.metric is None or rule.metric in metrics else _criterion(rule.metric, summary, metrics)
-    if criterion is not None:
-        failed = f"{criterion.n_failed:,} of {plural(criterion.n, 'verdict')} failed" if criterion.n_failed else ""
-        missing = "this criterion was never judged"
-        yield _check(rule, rule.name, _Reading(criterion.mean, criterion.mean_interval, missing, failed))
-        return
+    """The checks of a rule: one, or one for each cohort that it is about."""
     if rule.metric is not None and rule.metric not in metrics:
-        yield _result(rule, rule.name, _Reading(None), "skipped", "its metric is not part of this run")
-        return
-    if rule.cohort is None:
+        yield _criterion_check(rule, summary, metrics)
+    elif rule.cohort is None:
         reading = _run_reading(rule, summary) or _reading(rule, summary, metrics)
         is_outside = reading.is_outside and (is_part or rule.quantity in _ATTACKS)
         yield _check(rule, rule.name, reading._replace(is_outside=is_outside))
-        return
-    if rule.cohort not in (EVERY, *(cohort.label for cohort in summary.cohorts)):
-        yield _result(rule, rule.name, _Reading(None), "skipped", "this run has no sample of the cohort")
+    else:
+        yield from _checks_of_cohorts(rule, gate, summary, metrics)
+
+
+def _criterion_check(rule: Rule, summary: RunSummary, metrics: Mapping[str, str]) -> GateCheck:
+    """The check of a rule about one criterion of a metric; skipped where the run has none of that name."""
+    criterion = _criterion(rule.metric or "", summary, metrics)
+    if criterion is None:
+        return _result(rule, rule.name, _Reading(None), "skipped", "its metric is not part of this run")
+    failed = f"{criterion.n_failed:,} of {plural(criterion.n, 'verdict')} failed" if criterion.n_failed else ""
+    missing = "this criterion was never judged"
+    return _check(rule, rule.name, _Reading(criterion.mean, criterion.mean_interval, missing, failed))
+
+
+def _checks_of_cohorts(
+    rule: Rule, gate: GateRules, summary: RunSummary, metrics: Mapping[str, str]
+) -> Iterator[GateCheck]:
     cohorts = {cohort.label: cohort for cohort in summary.cohorts}
+    if rule.cohort not in (EVERY, *cohorts):
+        yield _result(rule, rule.name, _Reading(None), "skipped", "this run has no sample of the cohort")
+
     for name, label in _cohort_checks(rule, gate, cohorts):
         cohort = cohorts[label]
-        least = gate.least_samples(cohort.label)
         reading = _reading(rule, cohort, metrics)
         samples = _rated_samples(rule, cohort, metrics, summary.totals.repetitions)
+        least = gate.least_samples(label)
         if samples < least:
             because = f"{plural(samples, 'sample')} in the cohort, below the {least} it takes to be gated"
             yield _result(rule, name, reading, "skipped", because)
@@ -343,26 +290,29 @@ def _run_reading(rule: Rule, summary: RunSummary) -> _Reading | None:
 
 
 def _check(rule: Rule, name: str, reading: _Reading) -> GateCheck:
-    value = reading.observed
     if reading.is_outside:
         return _result(rule, name, reading, "skipped", reading.missing)
-    if value is None:
+    if reading.observed is None:
         # A quality that was not measured is not reached. A cost or latency that was not recorded is unknown.
-        unknown = rule.quantity in ("cost_usd", "p95_latency_s") or rule.on in CORRECTED
-        return _result(rule, name, reading, "inconclusive" if unknown else "fail", reading.missing)
-    subject = "the corrected estimate" if rule.on in CORRECTED else "the estimate"
+        is_unknown = rule.quantity in ("cost_usd", "p95_latency_s") or rule.on in CORRECTED
+        return _result(rule, name, reading, "inconclusive" if is_unknown else "fail", reading.missing)
+
+    is_corrected = rule.on in CORRECTED
+    value = reading.observed
+    subject = "the corrected estimate" if is_corrected else "the estimate"
     if rule.on in ("lower", "corrected-lower"):
         if reading.interval is None:
             return _result(rule, name, reading, "inconclusive", "it has no interval to compare")
         value = reading.interval.high if rule.upper else reading.interval.low
-        subject = (
-            f"the {'corrected ' if rule.on in CORRECTED else ''}interval's {'upper' if rule.upper else 'lower'} end"
-        )
+        end = "upper end" if rule.upper else "lower end"
+        subject = f"the corrected interval's {end}" if is_corrected else f"the interval's {end}"
+
     holds = reaches(value, rule.bound, higher_is_better=not rule.upper)
     if holds and reading.partial:
         return _result(rule, name, reading, "inconclusive", reading.partial)
-    does = ("is within" if holds else "is above") if rule.upper else ("reaches" if holds else "is below")
-    return _result(rule, name, reading, "pass" if holds else "fail", f"{subject} {does} the bound")
+    held, missed = ("is within", "is above") if rule.upper else ("reaches", "is below")
+    outcome = held if holds else missed
+    return _result(rule, name, reading, "pass" if holds else "fail", f"{subject} {outcome} the bound")
 
 
 def _result(rule: Rule, name: str, reading: _Reading, status: Status, because: str) -> GateCheck:

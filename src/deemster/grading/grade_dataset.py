@@ -32,7 +32,7 @@ from deemster.judges.rubric_metric import build_criterion_checks
 from deemster.models import ChatClient, Role
 from deemster.models.clock import Clock
 from deemster.report.grading_result import Grading
-from deemster.runs.resumed_run import find_resumed
+from deemster.runs.find_resumed_run import find_resumed
 from deemster.runs.run_lifecycle import open_run
 from deemster.runs.run_storage import NOT_STORED, NotStored, Storage, StoredOrNot, build_storage
 from deemster.runs.run_timer import RunTimer

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from deemster.models._http_client import NOTHING, ChatReply, HttpChat
+from deemster.models.http_chat import NOTHING, ChatReply, HttpChat
 from deemster.records import Ask, Usage
 
 # The API wants a limit with every request.

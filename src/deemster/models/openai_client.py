@@ -12,13 +12,13 @@ import msgspec
 import numpy as np
 
 from deemster.models._endpoint_capabilities import FORMS
-from deemster.models._http_client import ENCODER, NOTHING, ChatReply, HttpChat, HttpClient
+from deemster.models.http_chat import ENCODER, NOTHING, ChatReply, HttpChat, HttpClient
 from deemster.models.http_endpoint import LONGEST_REPLY
 from deemster.records import Ask, Token, Usage, Vectors
 
 # A vector of 4,096 numbers of 20 characters, and as much again for spaces.
 _LONGEST_VECTOR = 160 * 1024
-_TAGGED = re.compile(r"\s*<(think|reasoning)>(.*?)</\1>\s*", re.DOTALL)
+_TAGGED = re.compile(r"<(think|reasoning)>(.*?)(?:</\1>\s*|\Z)", re.DOTALL)
 
 
 class _Alternative(msgspec.Struct, gc=False):

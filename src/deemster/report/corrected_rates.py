@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from deemster.datasets.human_labels import LabelledMetric, SuiteCalibration
 from deemster.errors import ConfigurationError, Issue
-from deemster.gate.gate_rules import CORRECTED, GateRules
+from deemster.gate.read_gate import CORRECTED, GateRules
 from deemster.records.marks import reaches
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import (

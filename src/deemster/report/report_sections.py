@@ -13,8 +13,8 @@ from deemster.records import Where
 from deemster.report.attack_sections import attack_sections
 from deemster.report.criteria_sections import criteria_sections
 from deemster.report.failing_samples import failing_section
-from deemster.report.failure_groups import group_failures
 from deemster.report.gate_sections import gate_section, gate_verdict
+from deemster.report.unscored_causes import group_failures
 from deemster.report.usage_sections import usage_section
 from deemster.results import Aggregate
 from deemster.results.metric_summary import CorrectedMean, CorrectedPassRate, PanelSummary, RunMetricSummary

@@ -90,13 +90,19 @@ class Storage(NamedTuple):
 
 
 def build_storage(
-    storage: Storage | Store | str | Path | None, *, keep_prompts: WhichPrompts = "failed"
+    storage: Storage | Store | str | Path | None,
+    *,
+    keep_prompts: WhichPrompts = "failed",
+    tell: Callable[[str], None] = lambda _: None,
+    begun: Callable[[str], None] = lambda _: None,
 ) -> StoredOrNot:
-    """Where a run is stored, as a program gives it.
+    """Where a run is stored, as a program or a command gives it.
 
     Args:
         storage: Where, and what is resumed; None for a run that is not stored.
         keep_prompts: Which prompts of judges are kept, as `RunStorage` has it.
+        tell: Gets a sentence about the run that is resumed.
+        begun: Gets the id of the run once it is begun or resumed.
 
     Raises:
         ConfigurationError: `keep_prompts` is no such word.
@@ -106,4 +112,4 @@ def build_storage(
         return NOT_STORED
     where, resume, durable, allow_changed = storage if isinstance(storage, Storage) else Storage(storage)
     opens = where if isinstance(where, Store) else partial(open_store, where, durable=durable)
-    return RunStorage(opens, resume, allow_changed, keep_prompts=which)
+    return RunStorage(opens, resume, allow_changed, tell, begun=begun, keep_prompts=which)

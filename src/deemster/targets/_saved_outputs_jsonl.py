@@ -15,6 +15,7 @@ import numpy as np
 from deemster.errors import Issue, OutputsError
 from deemster.formats.document import Document, Reading, sort_issues
 from deemster.formats.indexed_jsonl import RowReader, index_rows
+from deemster.formats.json_values import ROW_DEPTH
 from deemster.formats.jsonl_lines import MOST_ISSUES, Lines, parse_line
 from deemster.formats.schema_validation import check_shape
 from deemster.records import Output
@@ -29,6 +30,12 @@ from deemster.targets.saved_output_format import (
 )
 
 _encode = msgspec.json.Encoder().encode
+
+
+_BRACKETS = b"{}[]"
+_NOT_BRACKETS = bytes(set(range(256)) - set(_BRACKETS))
+# Lists of maps of lists are flat after a few rounds; what is not may be deep.
+_MOST_LEVELS = 8
 
 
 class SimpleEntry(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
@@ -200,7 +207,7 @@ def _read_answers(ids: Sequence[str], lines: Lines, rows: Sequence[int], repetit
             entry = _simple(line)
             id_of_line = entry.id
             answer = Output(entry.output)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        except (msgspec.MsgspecError, UnicodeError):
             saved = _read_line(line, lines)
             id_of_line = saved[0].sample_id
             answer = saved[repetition if len(saved) > 1 else 0].answer
@@ -217,10 +224,35 @@ def _id_of_line(line: bytes, lines: Lines) -> str:
 def _read_line(line: bytes, lines: Lines) -> list[SavedAnswer]:
     """The answers of a line that could be read when the file was loaded."""
     try:
-        answers = read_entry(parse_line(line, 1, lines.reading).value)
+        value = _decode(line)
+        answers = read_entry(parse_line(line, 1, lines.reading).value if value is None else value, is_json=True)
     except ValueError:
         answers = None
     return answers or lines.lost()
+
+
+def _decode(line: bytes) -> Any:
+    """The value of a line of JSON without long numbers, lone surrogates and deep nesting; None for any other line."""
+    if not _is_shallow(line):
+        return None
+    try:
+        return msgspec.json.decode(line)
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
+
+
+def _is_shallow(line: bytes) -> bool:
+    """Whether a line nests less deep than allowed, as far as its brackets tell.
+
+    >>> _is_shallow(b'{"a": [[1], {"b": {}}]}'), _is_shallow(b"[" * 200 + b"]" * 200)
+    (True, False)
+    """
+    if line.count(b"{") + line.count(b"[") <= ROW_DEPTH:
+        return True
+    brackets = line.translate(None, _NOT_BRACKETS)
+    for _ in range(_MOST_LEVELS):
+        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")
+    return not brackets
 
 
 def _is_in(values: Any, known: Any) -> Any:
@@ -266,12 +298,26 @@ class _OutputRows(RowReader):
         try:
             entry = _simple(line)
             data = _encode(entry)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            return None
+        except (msgspec.MsgspecError, UnicodeError):
+            return self._read_with_more(line)
         number = 0 if entry.repetition is msgspec.UNSET else entry.repetition
         if not entry.id.strip() or not 0 <= number < MOST_REPETITIONS:
             return None
         self._keep(entry.id, number)
+        return (data,)
+
+    def _read_with_more(self, line: bytes) -> tuple[bytes] | None:
+        """Keep a row that holds more than one text, where it is certainly good."""
+        value = _decode(line)
+        try:
+            data = _encode(value)
+            answers = read_entry(value, is_json=True)
+        except (UnicodeError, OverflowError, ValueError):
+            return None
+        if answers is None:
+            return None
+        for saved in answers:
+            self._keep(saved.sample_id, saved.repetition)
         return (data,)
 
     def read_strictly(self, document: Document, *, is_first: bool) -> bool:

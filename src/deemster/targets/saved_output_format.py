@@ -71,13 +71,16 @@ class OutputsFile(msgspec.Struct, forbid_unknown_fields=True):
     schema_version: Literal["deemster.outputs.v1"] = SCHEMA
 
 
-def read_entry(entry: Any, *, name: str | None = None, where: str | None = None) -> list[SavedAnswer] | None:
+def read_entry(
+    entry: Any, *, name: str | None = None, where: str | None = None, is_json: bool = False
+) -> list[SavedAnswer] | None:
     """The answers of an entry, at least one; None where the entry does not have its declared shape.
 
     Args:
         entry: A map; where the id stands outside, also a text or a list of texts.
         name: The id, where it stands outside the entry.
         where: Where the entry stands.
+        is_json: Whether everything in it is known to be JSON that nests no deeper than allowed.
 
     Raises:
         ValueError: The shape is right, and what a field holds is not; the message says what.
@@ -88,6 +91,10 @@ def read_entry(entry: Any, *, name: str | None = None, where: str | None = None)
         decoded = msgspec.convert(entry, OutputEntry if name is None else SavedOutput)
     except (msgspec.ValidationError, UnicodeEncodeError):
         return None
+
+    if decoded.retrieved is not None and not is_json:
+        for _, message in value_issues(decoded.retrieved, ("retrieved",)):
+            raise ValueError(message)
 
     sample_id = decoded.id if isinstance(decoded, OutputEntry) else name
     is_one_answer = sum(key in entry for key in SavedOutput.one_of) == 1
@@ -110,9 +117,6 @@ def read_entry(entry: Any, *, name: str | None = None, where: str | None = None)
 
 
 def _build_output(decoded: SavedOutput, text: str) -> Output:
-    if decoded.retrieved is not None:
-        for _, message in value_issues(decoded.retrieved, ("retrieved",)):
-            raise ValueError(message)
     return Output(text, decoded.retrieved, decoded.trajectory, decoded.usage, decoded.model)
 
 

@@ -1,7 +1,7 @@
 """A chat and embedding server on loopback for tests, which misbehaves on demand.
 
 Usage:
-    python -m deemster.testing.model_server [--port 8000] [--seed 0] [--fault 500:0.1] [--refuse json_schema] [--list]
+    python -m deemster.testing.model_server [--port 8000] [--fault 500:0.1] [--refuse seed] [--like mistral] [--list]
 """
 
 from __future__ import annotations
@@ -19,6 +19,13 @@ from typing import Any, NamedTuple, Self
 from aiohttp import web
 
 from deemster.errors import ConfigurationError, DeemsterError, did_you_mean
+from deemster.testing.provider_behaviours import (
+    BEHAVIOURS,
+    ProviderBehaviour,
+    as_provider_says,
+    as_understood,
+    refused_by_provider,
+)
 from deemster.testing.server_faults import (
     FAULTS,
     JSON,
@@ -81,6 +88,8 @@ class ModelServer:
         faults: Rates of faults by name, such as ``{"500": 0.1, "429=1": 0.05}``. Whether a request fails depends on
             the seed, its body and how often the same body was seen, so a repeated request may succeed.
         refuses: What the endpoint does not know and answers with 400: any of `REFUSABLE`.
+        like: A provider whose server it resembles, such as `mistral`: where its API lives, what it refuses and ignores,
+            how its replies look. A judge that works with it works at the first try with that provider.
         logprobs: Whether log-probabilities are offered; where not, asking for them is ignored.
         dimension: Of the embeddings.
         port: To listen on; 0 for any that is free.
@@ -91,8 +100,8 @@ class ModelServer:
         peak: The most requests that were under way at once.
 
     Raises:
-        ConfigurationError: A fault or a refusal is not known, the rates are not shares of at most 1 in all, or there is
-            no such port or dimension.
+        ConfigurationError: A fault, a refusal or a provider is not known, the rates are not shares of at most 1 in all,
+            or there is no such port or dimension.
 
     >>> with ModelServer(answer=lambda messages: messages[-1]["content"].upper()) as server:
     ...     server.url.endswith("/v1")
@@ -106,6 +115,7 @@ class ModelServer:
         answer: AnswerFunction | None = None,
         faults: Mapping[str, float] | None = None,
         refuses: Collection[str] = (),
+        like: str | None = None,
         logprobs: bool = True,
         dimension: int = 16,
         port: int = 0,
@@ -113,7 +123,10 @@ class ModelServer:
     ) -> None:
         self.seed = seed
         self.answer = answer
-        self.refuses = frozenset(refuses)
+        if like is not None and like not in BEHAVIOURS:
+            raise ConfigurationError(f"No provider is called `{like}`. {did_you_mean(like, BEHAVIOURS)}")
+        self._behaviour = ProviderBehaviour(key_headers=()) if like is None else BEHAVIOURS[like]
+        self.refuses = frozenset(refuses) | self._behaviour.refuses
         self.logprobs = logprobs
         self.dimension = dimension
         self.requests: list[ReceivedRequest] = []
@@ -137,7 +150,7 @@ class ModelServer:
     @property
     def url(self) -> str:
         """What clients take as `base_url`."""
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"http://127.0.0.1:{self._port}{self._behaviour.prefix}"
 
     def play(self, faults: Iterable[str]) -> None:
         """Let the next requests fail with these faults, one each, in order; later requests get healthy replies.
@@ -182,8 +195,10 @@ class ModelServer:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         application = web.Application(client_max_size=_LARGEST)
-        application.router.add_post("/v1/chat/completions", functools.partial(self._reply, chat=True))
-        application.router.add_post("/v1/embeddings", functools.partial(self._reply, chat=False))
+        chats = "messages" if self._behaviour.is_anthropic else "chat/completions"
+        prefix = self._behaviour.prefix
+        application.router.add_post(f"{prefix}/{chats}", functools.partial(self._reply, chat=True))
+        application.router.add_post(f"{prefix}/embeddings", functools.partial(self._reply, chat=False))
         runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.01)
         await runner.setup()
         try:
@@ -223,15 +238,19 @@ class ModelServer:
             asked = json.loads(body)
         except ValueError:
             return web.json_response(error_payload("The body is no JSON."), status=400)
-        if (unknown := self._unknown(asked)) is not None:
-            return web.json_response(
-                _unsupported(unknown),
-                status=400,
-            )
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        refused = refused_by_provider(self._behaviour, asked, headers)
+        if refused is None and (unknown := self._unknown(asked)) is not None:
+            refused = self._behaviour.refusal(unknown)
+        if refused is not None:
+            status, complaint = refused
+            return web.json_response(complaint, status=status)
         if chat:
-            messages = ChatMessages(asked)
+            understood = as_understood(self._behaviour, asked)
+            messages = ChatMessages(understood)
             text = verdict(messages, seed=self.seed) if self.answer is None else self.answer(messages)
-            payload = completion_reply(asked, text, logprobs=self.logprobs)
+            completion = completion_reply(understood, text, logprobs=self.logprobs)
+            payload = as_provider_says(self._behaviour, asked, completion)
         else:
             payload = embedding_reply(asked, dimension=self.dimension)
         changed = faulty_body(fault, payload)
@@ -263,11 +282,6 @@ class ModelServer:
                 return fault
             place -= rate
         return ServerFault(NO_FAULT)
-
-
-def _unsupported(name: str) -> dict[str, Any]:
-    instead = " Use 'max_completion_tokens' instead." if name == "max_tokens" else ""
-    return error_payload(f"Unsupported parameter: '{name}' is not supported with this model.{instead}", param=name)
 
 
 def _rates(faults: Mapping[str, float]) -> list[tuple[ServerFault, float]]:
@@ -305,6 +319,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--refuse", action="append", default=[], choices=REFUSABLE, help="what the endpoint refuses; repeatable"
     )
+    parser.add_argument("--like", choices=BEHAVIOURS, help="a provider whose server it resembles")
     parser.add_argument("--no-logprobs", action="store_true", help="offer no log-probabilities")
     parser.add_argument("--dimension", type=int, default=16, help="dimension of the embeddings; 16 by default")
     parser.add_argument("--list", action="store_true", help="list the faults and leave")
@@ -329,6 +344,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             seed=options.seed,
             faults=dict(options.fault),
             refuses=options.refuse,
+            like=options.like,
             logprobs=not options.no_logprobs,
             dimension=options.dimension,
             port=options.port,

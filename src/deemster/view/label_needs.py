@@ -10,7 +10,7 @@ import numpy as np
 
 from deemster.calibration.people_labels import LabelTask
 from deemster.errors import plural
-from deemster.gate.gate_rules import GateRules, Rule
+from deemster.gate.read_gate import GateRules, Rule
 from deemster.judges.metric_catalog import card_spellings
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.stats import ConfidenceInterval, ppi_mean, wilson
