@@ -83,7 +83,8 @@ class Clone:
         )
 
     def deemster(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        return self.called(".venv/bin/deemster", *argv)
+        # The store of the demo.
+        return self.called(".venv/bin/deemster", *argv, DEEMSTER_STORE="build/demo/.deemster/runs.db")
 
     def python(self, code: str) -> subprocess.CompletedProcess[str]:
         return self.called(".venv/bin/python", "-c", code)

@@ -32,7 +32,7 @@ class Feature(NamedTuple):
 FEATURES = {
     "confirmation": Feature(
         ("gate/confirmation", "evaluation/confirm_run", "stats/confirm_failures"),
-        ("cli/run", "cli/compare", "evaluation/evaluate_dataset", "gate/baseline_gate"),
+        ("cli/_run_and_report", "cli/compare", "evaluation/evaluate_dataset", "gate/baseline_gate"),
     ),
     "attacks": Feature(
         (

@@ -145,11 +145,11 @@ def test_subprocess_keeps_stdout_and_stderr_separate(world):
 
 
 def test_absent_values_are_one_warning_per_metric_on_stderr(world):
-    world(golden_yml=GOLDEN.replace("30 days", "null").replace("none", "null"))
+    world(golden_yml=GOLDEN.replace("30 days", "null"))
     result = called("run", "suite.yml", "--to", "-")
     assert result.exit_code == 3
     assert result.stderr.splitlines()[0] == (
-        "warning: exact-match: 2 of 2 samples will be unscored, first `window`: "
+        "warning: exact-match: 1 of 2 samples will be unscored, first `window`: "
         "The sample has no `expected_output`, which this metric reads."
     )
 
@@ -235,12 +235,13 @@ def test_target_in_the_suites_folder_is_found_from_elsewhere(world, monkeypatch)
 
 def test_warnings_are_redacted_like_reports(world):
     world(
-        golden_yml="name: g\nsamples:\n  - {id: window, input: {}, expected_output: true}\n",
-        answers_yml="outputs: {window: x}\n",
+        golden_yml="name: g\nsamples:\n  - {id: window, input: {}, expected_output: true}\n"
+        "  - {id: fee, input: {}, expected_output: none}\n",
+        answers_yml="outputs: {window: x, fee: none}\n",
     )
     assert 'Quote it: "true"' in called("run", "suite.yml").stderr
     told = called("run", "suite.yml", "--without-text").stderr
-    assert "1 of 1 samples will be unscored, first `window`" in told
+    assert "1 of 2 samples will be unscored, first `window`" in told
     assert "true" not in told
 
 

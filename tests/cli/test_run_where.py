@@ -131,14 +131,26 @@ def test_validate_says_how_many_samples_a_metric_applies_to(where_world):
 
 
 def test_validate_counts_for_metrics_that_read_metadata_without_where(where_world):
-    metrics = "metrics: [contains, citation-groundedness, ndcg, tool-called, { ordinal-distance: { scale: [a, b] } }]\n"
+    metrics = "metrics: [contains, citation-groundedness]\n"
     written(where_world, {"suite.yml": SUITE.partition("metrics:")[0] + metrics})
     found = called("check", "suite.yml")
     assert "citation-groundedness: 2 of 4 samples will be unscored" in found.stderr
-    assert found.stdout.endswith(
-        "; citation-groundedness applies to 2 of 4 samples; retrieval-ndcg-at-k applies to 0 of 4 samples; "
-        "tool-called applies to 0 of 4 samples\n"
-    )
+    assert found.stdout.endswith("; citation-groundedness applies to 2 of 4 samples\n")
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_metric_that_applies_nowhere_is_refused_unless_it_is_left_out_on_purpose(where_world, command):
+    suite = SUITE.partition("metrics:")[0]
+    written(where_world, {"suite.yml": f"{suite}metrics: [contains, ndcg, tool-called]\n"})
+    refused = called(command, "suite.yml")
+    assert refused.exit_code == 2
+    assert "retrieval-ndcg-at-k can score none of the 4 samples" in refused.stderr
+    assert "tool-called can score none of the 4 samples" in refused.stderr
+
+    written(where_world, {"suite.yml": f"{suite}metrics: [contains, {{ ndcg: {{ where: auto }} }}]\n"})
+    left_out = called(command, "suite.yml")
+    assert left_out.exit_code != 2
+    assert "warning: retrieval-ndcg-at-k applies to none of the 4 samples.\n" in left_out.stderr
 
 
 @pytest.mark.parametrize(

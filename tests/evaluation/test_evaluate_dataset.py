@@ -179,8 +179,9 @@ def test_absent_value_is_one_warning_and_unscored():
 
 
 def test_warning_points_at_the_line_that_called_evaluate():
+    samples = [dm.Sample("a", {}), dm.Sample("b", {}, "x")]
     with pytest.warns(UserWarning, match="unscored") as caught:
-        dm.evaluate(dataset([dm.Sample("a", {})]), outputs={"a": "x"}, metrics=["exact-match"])
+        dm.evaluate(dataset(samples), outputs={"a": "x", "b": "x"}, metrics=["exact-match"])
     assert caught[0].filename == __file__
 
 
@@ -270,11 +271,10 @@ def test_frozen_clock_leaves_latency_undefined(monkeypatch):
 
 
 def test_metric_that_scored_nothing_still_has_its_threshold():
-    rows = [{"id": "a", "input": {}, "expected_output": None}]
-    with pytest.warns(UserWarning, match="unscored"):
-        report = dm.evaluate(
-            rows, outputs={"a": "x"}, metrics=["rouge-l"], settings=dm.EvaluationSettings(thresholds={"rouge-l": 0.7})
-        )
+    rows = [{"id": "a", "input": {}, "expected_output": "x"}]
+    down = {"a": {"error": "down"}}
+    settings = dm.EvaluationSettings(thresholds={"rouge-l": 0.7})
+    report = dm.evaluate(rows, outputs=down, metrics=["rouge-l"], settings=settings)
     assert report.metrics["rouge-l"].threshold == 0.7
 
 

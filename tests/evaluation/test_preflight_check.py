@@ -60,8 +60,14 @@ def test_malformed_samples_of_every_metric_are_listed_at_once():
 
 
 def test_absent_value_is_one_warning_with_count_and_first_sample():
+    metric = Checking(lambda sample: [Issue("No label.", warning=True)] if sample.id == "a" else [])
+    assert warnings_before(metric) == ("checking: 1 of 2 samples will be unscored, first `a`: No label.",)
+
+
+def test_metric_that_can_score_no_sample_is_refused_before_the_run():
     metric = Checking(lambda sample: [Issue("No label.", warning=True)])
-    assert warnings_before(metric) == ("checking: 2 of 2 samples will be unscored, first `a`: No label.",)
+    with pytest.raises(ConfigurationError, match=r"checking can score none of the 2 samples: No label\."):
+        warnings_before(metric)
 
 
 def test_strict_makes_absent_value_an_error():
@@ -90,7 +96,7 @@ def test_check_without_issues_may_return_any_empty_value(found):
 
 
 def test_hidden_characters_of_an_id_are_shown_in_a_warning():
-    rows = [dm.Sample("a\u202eb", {})]
+    rows = [dm.Sample("a\u202eb", {}), dm.Sample("b", {}, "x")]
     assert "`a\\u202eb`" in warnings_before(dm.metrics.ExactMatch(), samples=rows)[0]
 
 

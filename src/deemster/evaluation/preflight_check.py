@@ -60,8 +60,8 @@ def check_samples(evaluation: Evaluation) -> CheckedSamples:
         evaluation: What is to be run.
 
     Raises:
-        ConfigurationError: A sample is malformed for a metric, a `where` or the gate names something that no sample
-            has; all are listed.
+        ConfigurationError: A sample is malformed for a metric, a metric can read no sample, or a `where` or the gate
+            names something that no sample has; all are listed.
     """
     plan = evaluation.plan
     table = MarkTable(
@@ -81,6 +81,7 @@ def check_samples(evaluation: Evaluation) -> CheckedSamples:
 
     _check_where(plan, metrics)
     issues.refuse(plan.dataset.path)
+    _refuse_idle(plan, metrics)
     warnings = [*plan.dataset.warnings]
     for metric in metrics:
         warnings += metric.warnings()
@@ -252,6 +253,14 @@ class MetricCheck:
                 self._first = self._first or (sample.id, issue.message)
                 self.absent += 1
 
+    def idle(self) -> str | None:
+        """Why the metric can read none of the samples that it is for; None where it can read some, or is for none."""
+        if self._first is None or self.absent < self.inside:
+            return None
+        why = "" if self._redact else f": {visible(self._first[1]).rstrip('.')}"
+        advice = "Leave it out; with `where: auto` it applies to samples that have what it reads."
+        return f"{self.card.name} can score none of the {plural(self.inside, 'sample')}{why}. {advice}"
+
     def warnings(self) -> Iterator[str]:
         """What a person should know about the samples."""
         if self._first is not None:
@@ -285,6 +294,16 @@ def _check_where(plan: Plan, checks: Sequence[MetricCheck]) -> None:
         if not found and not count:
             found = [Issue(f"No sample fits all of it: {describe_where(card.where)}.", place)]
         issues += [issue._replace(message=f"`where` of `{card.name}`: {issue.message}") for issue in found]
+    if issues:
+        raise ConfigurationError(issues)
+
+
+def _refuse_idle(plan: Plan, checks: Sequence[MetricCheck]) -> None:
+    """Refuse a metric that would leave every sample of the whole dataset unscored, and so count as failed."""
+    if getattr(plan.dataset, "part", None) is not None:
+        return
+    idle = [(check.card.name, check.idle()) for check in checks]
+    issues = [Issue(why, plan.places.get(name) or plan.dataset.path) for name, why in idle if why is not None]
     if issues:
         raise ConfigurationError(issues)
 
