@@ -87,11 +87,15 @@ def test_embedding_model_has_a_provider_too():
 
 
 def test_what_a_preset_lacks_is_said():
-    assert "Did you mean `mistral`?" in said_of({"provider": "mistrall", "model": "m"})
+    unknown = said_of({"provider": "mistrall", "model": "m"})
+    assert "Did you mean `mistral`?" in unknown
+    assert "exactly one of" not in unknown
     assert "needs `model`" in said_of({"provider": "groq"})
     assert "no variable `GROQ_API_KEY`, which holds the key" in said_of({"provider": "groq", "model": "m"}, environ={})
     endpoint = said_of({"provider": "azure", "model": "m"}, environ={"AZURE_OPENAI_API_KEY": KEY})
-    assert "no variable `AZURE_OPENAI_ENDPOINT`" in endpoint
+    assert "models/judge/provider: The address of `azure` needs the variable `AZURE_OPENAI_ENDPOINT`" in endpoint
+    other = said_of({"provider": "azure", "model": "${DEPLOYMENT}"})
+    assert "no variable `DEPLOYMENT`" in other
     assert "has no embedding models" in said_of({"provider": "anthropic", "model": "m"}, name="embedding")
     mixed = said_of({"provider": "groq", "embedded": True})
     assert "`models.judge.provider` is for models with a `base_url`." in mixed

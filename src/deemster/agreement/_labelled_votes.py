@@ -23,7 +23,7 @@ from deemster.stats.nan_arithmetic import merge_rounded
 
 Indices: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
-Cluster: TypeAlias = str | Mapping[str, Any]
+Cluster: TypeAlias = str | Mapping[str, str | float]
 _Readable = TypeVar("_Readable", Votes, RubricDataset)
 
 # Codes below this one stand for failed calls; this one stands for a missing verdict.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -83,7 +84,7 @@ async def check_models(suite: Suite, *, clock: Clock) -> list[RoleCheck]:
 async def _check_role(
     suite: Suite, name: str, section: Mapping[str, Any], clock: Clock, *, is_asked: bool
 ) -> RoleCheck:
-    entry = with_preset(section.get(name))
+    entry = with_preset(section.get(name), os.environ)
     embeds = name.partition(":")[0] == EMBEDDING
     if name not in section and name != EMBEDDING:
         return RoleCheck(name, issue=missing_role_message(name, section, embeds=embeds))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +27,15 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     is_anthropic: bool = False
     names: Mapping[str, str] = {}
     documented: str
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables of the environment that its address is made of."""
+        return tuple(_VARIABLE.findall(self.base_url))
+
+    def address(self, environ: Mapping[str, str]) -> str:
+        """Where its API lives, by the environment."""
+        return _VARIABLE.sub(lambda match: environ.get(match[1]) or "unset", self.base_url)
 
 
 PROVIDERS: Mapping[str, Provider] = {
@@ -109,16 +121,20 @@ PROVIDERS: Mapping[str, Provider] = {
 _OTHER_SOURCES = ("client", "embedded", "replay")
 
 
-def with_preset(entry: Any) -> Any:
+def with_preset(entry: Any, environ: Mapping[str, str]) -> Any:
     """A role of the `models` section with what its provider fills in; what the role says itself counts.
 
-    >>> with_preset({"provider": "groq", "model": "m", "api_key_env": "MY_KEY"})["api_key_env"]
+    Args:
+        entry: The role, as it is written.
+        environ: Where the variables of the provider's address are looked up.
+
+    >>> with_preset({"provider": "groq", "model": "m", "api_key_env": "MY_KEY"}, {})["api_key_env"]
     'MY_KEY'
     """
     provider = find_provider(entry)
     if provider is None or any(key in entry for key in _OTHER_SOURCES):
         return entry
-    preset = {"base_url": provider.base_url}
+    preset = {"base_url": provider.address(environ)}
     if provider.api_key_env is not None:
         preset["api_key_env"] = provider.api_key_env
     return {**preset, **entry}
