@@ -261,7 +261,7 @@ def _compare_votes(
 
 def _require(result: MetricsResult, required: Answer) -> None:
     """Fail where the answer is below the one that is required."""
-    from deemster.agreement.agreement_report import verdict_reason
+    from deemster.agreement.agreement_sentences import verdict_reason
 
     if result.verdict.reaches(required):
         return
