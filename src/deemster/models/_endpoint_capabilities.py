@@ -17,7 +17,9 @@ REASONING_ROOM = 16_384
 _PARAMETER_ERRORS = frozenset({400, 403, 422})
 _LONGER_NAME = "max_completion_tokens"
 _FORMAT = re.compile(
-    r"response.?format|json.?schema|json.?object|structured.?output|guided|grammar|output.?config", re.IGNORECASE
+    r"response.?(?:format|schema)|json.?(?:schema|object)|structured.?output|additional.?properties|guided|grammar"
+    r"|output.?config",
+    re.IGNORECASE,
 )
 _LOGPROBS = re.compile(r"log.?probs?", re.IGNORECASE)
 _REFUSES = re.compile(
