@@ -576,7 +576,7 @@ def test_what_a_model_takes_not_is_said_once(server):
     client = OpenAIChat(server.url, "m")
     assert client.notes == []
     asked(client, ASK, ASK)
-    assert client.notes == ["`m` takes no temperature and no seed: it was asked at its default."]
+    assert client.notes == ["`m` takes no temperature and no seed: it was asked without, so its answers may vary."]
 
 
 ECHOES = {

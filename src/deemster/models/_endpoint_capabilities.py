@@ -104,7 +104,11 @@ class EndpointCapabilities:
     def note(self, model: str) -> str | None:
         """What a person should know of it, because the answers depend on it."""
         missing = [name for name in ("temperature", "seed") if name in self.refused]
-        return f"`{model}` takes no {' and no '.join(missing)}: it was asked at its default." if missing else None
+        return (
+            f"`{model}` takes no {' and no '.join(missing)}: it was asked without, so its answers may vary."
+            if missing
+            else None
+        )
 
 
 def _complaint(body: bytes) -> str:
