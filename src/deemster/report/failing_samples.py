@@ -71,7 +71,7 @@ def worst_samples(report: Report, most: int) -> list[ExecutedSample]:
         most: How many at most.
     """
     failing = (
-        (sample.pass_rate, _mean_score(report, sample), position, sample)
+        (sample.pass_rate, mean_score(report, sample), position, sample)
         for position, sample in enumerate(report.samples)
         if sample.pass_rate is not None and sample.passed < sample.repetitions
     )
@@ -94,7 +94,7 @@ def _executions_at(report: Report, positions: Sequence[int]) -> dict[int, list[E
     return found
 
 
-def _mean_score(report: Report, sample: SampleEntry) -> float:
+def mean_score(report: Report, sample: SampleEntry) -> float:
     """The mean score of a sample, where 1 is best; a metric without a score counts as 0."""
     scores = [
         0.0 if spread.mean is None else spread.mean if report.metrics[name].higher_is_better else 1 - spread.mean
