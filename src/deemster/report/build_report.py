@@ -322,7 +322,7 @@ def _incomplete_reason(summary: RunSummary, stopped: str | None, allowance: Allo
     if totals.not_run:
         why = "" if stopped is None else f" ({stopped.rstrip('.')})"
         return f"{totals.not_run} of {totals.marks} scores were not computed{why}"
-    if not allowance.exceeded(totals.unscored, totals.marks, samples=summary.samples_unscored):
+    if not totals.unscored or not allowance.exceeded(totals.unscored, totals.marks, samples=summary.samples_unscored):
         return None
 
     unscored = _describe_unscored(summary)
