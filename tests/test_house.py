@@ -199,7 +199,7 @@ def test_every_name_of_a_family_that_the_root_lacks_is_documented_once(family):
 
 
 @pytest.mark.parametrize(
-    "family", ["comparison", "errors", "grading", "models", "records", "report", "results", "rubrics"]
+    "family", ["calibration", "comparison", "errors", "grading", "models", "records", "report", "results", "rubrics"]
 )
 def test_every_documented_name_of_room_is_exported(family):
     names = documented_names()[family]

@@ -109,3 +109,5 @@ def test_check_says_what_a_model_takes(folder, provider, works):
         result = called("check", "suite.yml", URL=server.url, **key)
     assert result.exit_code == 0, result.output
     assert works in " ".join(result.stdout.split())
+    reasons = "The model reasons before it answers." in result.stderr
+    assert reasons is (BEHAVIOURS[provider].reasons is not None)

@@ -145,6 +145,15 @@ def test_user_parameters_are_never_dropped(server):
     assert answered(server, extra={"logprobs": True}).kind == "refused"
 
 
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_limit_of_the_user_is_the_only_one_under_the_name_that_the_endpoint_takes(server, name):
+    server.refuses = frozenset({"max_tokens"})
+    assert isinstance(answered(server, extra={name: 99}), Answer)
+    document = server.requests[-1].document
+    assert document["max_completion_tokens"] == 99
+    assert "max_tokens" not in document
+
+
 @pytest.mark.parametrize("status", [400, 422])
 def test_refusal_that_names_no_parameter_is_one_request(server, status):
     assert answered(server, msgspec.structs.replace(ASK, logprobs=2), str(status)).status == status
@@ -534,6 +543,15 @@ def test_empty_truncated_reply_names_max_tokens(server):
     assert other.message.endswith("no content (finish_reason: stop).")
     assert [request.document["max_tokens"] for request in server.requests] == [1024, 17_408, 17_408]
     assert client.most_tokens(ASK) == 17_408
+
+
+def test_verdict_that_hidden_reasoning_cut_off_is_asked_for_with_more_tokens(server):
+    cut = {"index": 0, "message": {"content": '{"reason": "It'}, "finish_reason": "length"}
+    used = {"prompt_tokens": 9, "completion_tokens": 1024, "completion_tokens_details": {"reasoning_tokens": 1000}}
+    server.play(["merge=" + json.dumps({"choices": [cut], "usage": used})])
+    first, second = asked(OpenAIChat(server.url, "m"), ASK, ASK)
+    assert (first.kind, first.usage.reasoning_tokens) == ("shape", 1000)
+    assert isinstance(second, Answer)
 
 
 def test_limit_of_free_text_or_of_the_user_does_not_grow(server):

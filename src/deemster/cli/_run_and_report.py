@@ -74,7 +74,7 @@ class NextSteps(NamedTuple):
     after_fix: str
 
 
-class FinishedRun(NamedTuple):
+class ReportedRun(NamedTuple):
     """What came of a run.
 
     Attributes:
@@ -145,7 +145,7 @@ def _run(
     *,
     stop: Stop,
     raised: RaisedErrors,
-) -> FinishedRun:
+) -> ReportedRun:
     """Run an evaluation with its progress, and what newly fails again where that is wanted."""
     import msgspec
 
@@ -169,14 +169,14 @@ def _run(
         )
         report = run_sync(running)
         if not compared or not confirm:
-            return FinishedRun(report, next(iter(compared), None))
+            return ReportedRun(report, next(iter(compared), None))
 
         confirming = confirm_report(report, compared[0], evaluation, confirm, storage, stop=stop, progress=progress)
         report = run_sync(confirming)
-        return FinishedRun(report, msgspec.structs.replace(compared[0], gate=report.gate))
+        return ReportedRun(report, msgspec.structs.replace(compared[0], gate=report.gate))
 
 
-def _report(finished: FinishedRun, evaluation: Evaluation, writing: RunWriting, storage: StoredOrNot) -> ExitCode:
+def _report(finished: ReportedRun, evaluation: Evaluation, writing: RunWriting, storage: StoredOrNot) -> ExitCode:
     """Write and print the report of a run; the exit code of the command."""
     report = finished.report
     named = None if storage.store is None else _named_run(storage.store, report, store_flag(storage))

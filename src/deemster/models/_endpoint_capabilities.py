@@ -51,14 +51,14 @@ class EndpointCapabilities:
         """The body of a request as this endpoint takes it. An extra parameter that is None removes its field."""
         for name in self.refused:
             body.pop(name, None)
-        for name, own_name in self.names.items():
-            if name in body:
-                body[own_name] = body.pop(name)
         for name, value in extra.items():
             if value is None:
                 body.pop(name, None)
             else:
                 body[name] = value
+        for name, own_name in self.names.items():
+            if name in body:
+                body.setdefault(own_name, body.pop(name))
         return body
 
     def learn(self, status: int, body: bytes, *, sent: Mapping[str, Any], extra: Mapping[str, Any]) -> bool:
@@ -68,7 +68,7 @@ class EndpointCapabilities:
             status: The status of the refusal.
             body: Its body.
             sent: The fields of the refused request.
-            extra: The parameters the user set, which stay as they are.
+            extra: The parameters the user set; they may get another name, and are never left out.
 
         Returns:
             Whether the request can be sent again without what was refused.
@@ -78,7 +78,7 @@ class EndpointCapabilities:
         complaint = _complaint(body)
         ours = sent.keys() - extra.keys()
 
-        if "max_tokens" in ours and _LONGER_NAME in complaint:
+        if "max_tokens" in sent and _LONGER_NAME in complaint:
             self.names["max_tokens"] = _LONGER_NAME
             return True
         if "logprobs" in ours and _LOGPROBS.search(complaint):

@@ -42,6 +42,7 @@ PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider(
         base_url="https://api.openai.com/v1",
         api_key_env="OPENAI_API_KEY",
+        names={"max_tokens": "max_completion_tokens"},
         documented="https://developers.openai.com/api/docs/guides/deployment-checklist",
     ),
     "anthropic": Provider(
