@@ -165,6 +165,22 @@ class Suite(NamedTuple):
         """The same, where a call says cache, budget and network; whose prompts are stored stays as it is."""
         return self._replace(calls=calls._replace(keep_prompts=self.calls.keep_prompts))
 
+    def with_numbers(
+        self, *, repetitions: int | None = None, concurrency: int | None = None, timeout_s: float | None = None
+    ) -> Suite:
+        """The same, with the numbers that a call says; its concurrency is that of a declared target, too."""
+        suite = self
+        if repetitions is not None:
+            suite = suite._replace(repetitions=repetitions)
+        if timeout_s is not None:
+            suite = suite._replace(timeout_s=timeout_s)
+        if concurrency is not None:
+            suite = suite._replace(concurrency=concurrency)
+            if suite.target is not None and suite.target.kind != "outputs":
+                settings = {**suite.target.settings, "concurrency": concurrency}
+                suite = suite._replace(target=suite.target._replace(settings=settings))
+        return suite
+
     def with_settings(self, **settings: Any) -> Suite:
         """The same, with some of the settings of its evaluation as a call says them."""
         return self._replace(settings=self.settings._replace(**settings))
