@@ -21,7 +21,7 @@ models:
   judge: { provider: NAME, model: m-1, base_url: "${URL}", price: { input: 1, output: 2 } }
 """
 # What the run says of a model once, because the scores depend on it.
-TAKES_NO_TEMPERATURE = "warning: `m-1` takes no temperature: it was asked at its default."
+TAKES_NO_TEMPERATURE = "warning: `m-1` takes no temperature: it was asked without, so its answers may vary."
 NOTES = {
     "openai": TAKES_NO_TEMPERATURE,
     "azure": TAKES_NO_TEMPERATURE,

@@ -17,7 +17,9 @@ REASONING_ROOM = 16_384
 _PARAMETER_ERRORS = frozenset({400, 403, 422})
 _LONGER_NAME = "max_completion_tokens"
 _FORMAT = re.compile(
-    r"response.?format|json.?schema|json.?object|structured.?output|guided|grammar|output.?config", re.IGNORECASE
+    r"response.?(?:format|schema)|json.?(?:schema|object)|structured.?output|additional.?properties|guided|grammar"
+    r"|output.?config",
+    re.IGNORECASE,
 )
 _LOGPROBS = re.compile(r"log.?probs?", re.IGNORECASE)
 _REFUSES = re.compile(
@@ -102,7 +104,11 @@ class EndpointCapabilities:
     def note(self, model: str) -> str | None:
         """What a person should know of it, because the answers depend on it."""
         missing = [name for name in ("temperature", "seed") if name in self.refused]
-        return f"`{model}` takes no {' and no '.join(missing)}: it was asked at its default." if missing else None
+        return (
+            f"`{model}` takes no {' and no '.join(missing)}: it was asked without, so its answers may vary."
+            if missing
+            else None
+        )
 
 
 def _complaint(body: bytes) -> str:
