@@ -21,7 +21,7 @@ models:
   judge: { provider: NAME, model: m-1, base_url: "${URL}", price: { input: 1, output: 2 } }
 """
 # What the run says of a model once, because the scores depend on it.
-TAKES_NO_TEMPERATURE = "warning: `m-1` takes no temperature: it was asked at its default."
+TAKES_NO_TEMPERATURE = "warning: `m-1` takes no temperature: it was asked without, so its answers may vary."
 NOTES = {
     "openai": TAKES_NO_TEMPERATURE,
     "azure": TAKES_NO_TEMPERATURE,
@@ -109,3 +109,5 @@ def test_check_says_what_a_model_takes(folder, provider, works):
         result = called("check", "suite.yml", URL=server.url, **key)
     assert result.exit_code == 0, result.output
     assert works in " ".join(result.stdout.split())
+    reasons = "The model reasons before it answers." in result.stderr
+    assert reasons is (BEHAVIOURS[provider].reasons is not None)
