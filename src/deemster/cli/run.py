@@ -37,7 +37,6 @@ RUN_HEADINGS = {
 @click.command(
     "run",
     cls=Verb,
-    short_help="Run a suite, store the run, print the report, apply the gate.",
     headings=RUN_HEADINGS,
     examples=[
         "deemster run",
