@@ -47,7 +47,6 @@ def _take_selection(flags: Flags) -> AttackSelection:
 @click.command(
     "attack",
     cls=Verb,
-    short_help="Attack a target: does it refuse, leak, call a forbidden tool?",
     headings={"How": ("--repetitions", "--concurrency", "--timeout")},
     examples=[
         "deemster attack suite.yml",
