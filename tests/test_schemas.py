@@ -5,7 +5,7 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 
 from deemster.datasets import RubricDataset, Votes
 from deemster.rubrics import Rubric
@@ -76,7 +76,6 @@ def test_every_shape_of_a_rubric_fits_its_schema_and_so_does_what_is_written_of_
     validator("rubric").validate(Rubric.load(shape).to_dict())
 
 
-@settings(max_examples=40)
 @given(votes_files())
 def test_votes_and_what_is_written_of_them_fit_their_schema(value):
     validator("votes").validate(value)

@@ -443,7 +443,6 @@ def test_abstention_may_be_a_class_of_nominal_criteria(cannot_assess):
 
 
 @given(st.integers(0, 2**32), st.integers(1, 5), st.sampled_from(MODES))
-@settings(max_examples=40, deadline=None)
 def test_tiny_inputs_equal_plain_loops(seed, size, modes):
     value = random_value(seed, size=size, judges=("a", "b"))
     if not loops.rows_of(value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.agreement import BootstrapSettings, MetricsResult, compute_metrics
@@ -60,7 +60,6 @@ def test_ceiling_uses_replicates_of_result():
     assert compute_metrics(Votes.parse(value), bootstrap=BootstrapSettings(replicates=0)).human.intervals is None
 
 
-@settings(max_examples=30)
 @given(ballots.panels(), st.sampled_from(ballots.MODES), st.randoms(use_true_random=False))
 def test_order_of_items_and_people_changes_no_extra(value, modes, shuffler):
     options = {
@@ -81,7 +80,6 @@ def test_order_of_items_and_people_changes_no_extra(value, modes, shuffler):
         assert getattr(again, name) == getattr(found, name)
 
 
-@settings(max_examples=30)
 @given(ballots.panels())
 def test_result_with_every_extra_reads_back_equal(tmp_path_factory, value):
     found = compute_metrics(Votes.parse(value), bootstrap=BootstrapSettings(replicates=4, seed=1))

@@ -5,7 +5,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.agreement import BootstrapSettings, compute_metrics
@@ -206,7 +206,6 @@ def near(found, expected):
     return found == (expected if expected is None else pytest.approx(expected, abs=1e-9))
 
 
-@settings(max_examples=40)
 @given(ballots.panels(), st.sampled_from(MODES))
 def test_ceiling_equals_loop_over_labels(value, modes):
     value = one_vote_each(value)
@@ -234,7 +233,6 @@ def test_ceiling_equals_loop_over_labels(value, modes):
     assert (found.n_cells, found.n_labelled_cells) == (cells, any_label)
 
 
-@settings(max_examples=40)
 @given(ballots.panels(), st.integers(0, 2**31))
 def test_every_replicate_of_the_ceiling_is_that_of_the_items_drawn(value, seed):
     value = one_vote_each(value)
@@ -262,7 +260,6 @@ def test_every_replicate_of_the_ceiling_is_that_of_the_items_drawn(value, seed):
             assert near(None if np.isnan(found) else found, known)
 
 
-@settings(max_examples=40)
 @given(ballots.panels(), st.integers(0, 2**31))
 def test_intervals_of_people_have_a_width_and_stay_in_range(value, seed):
     found = human_agreement(labelled_votes(value), BootstrapSettings(replicates=40, seed=seed))

@@ -142,7 +142,6 @@ def test_ends_lie_in_range_of_their_statistic(seed, size, modes):
     assert not wrong
 
 
-@settings(max_examples=30, deadline=None)
 @given(ballots.panels(), st.integers(0, 99))
 def test_ends_of_panels_with_gaps_and_people_lie_in_range(value, seed):
     result = compute_metrics(Votes.parse(value), bootstrap=BootstrapSettings(replicates=40, seed=seed), per_judge=True)

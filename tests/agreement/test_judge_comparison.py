@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.agreement.judge_comparison import _pair_judges, compare_judges
@@ -134,7 +134,6 @@ def slow_values(value, modes, a, b, draw):
     )
 
 
-@settings(max_examples=40)
 @given(ballots.panels(), st.sampled_from(MODES), st.integers(0, 2**31))
 def test_comparison_equals_loop_over_same_draws(value, modes, seed):
     for item in value["items"]:

@@ -57,7 +57,7 @@ def test_run_shows_numbers_with_intervals_cohorts_causes_and_gate(browser_thread
     expect(page.get_by_role("heading", name="Attacks: 0.333 succeed")).to_be_visible()
     expect(page.get_by_role("row", name="jailbreak")).to_contain_text("high")
     page.locator(".heatmap tbody tr", has_text="urgent").get_by_role("link").first.click()
-    expect(page).to_have_url(re.compile(r"/samples\?tag=urgent&metric=exact-match&passed=no"))
+    expect(page).to_have_url(re.compile(r"/samples\?only=tag(:|%3A)urgent&metric=exact-match&passed=no"))
     page.go_back()
     expect(headline).to_be_visible()
     page.get_by_role("link", name="Gate", exact=True).wait_for()
@@ -78,7 +78,7 @@ def test_samples_are_filtered_sorted_and_the_address_holds_it_all(browser_thread
     page.get_by_role("combobox", name="Passed").select_option("no")
     # Wrong at 4, 12, 15, 16; failed at 7; unstable at 9.
     expect(page.get_by_text("6 of 40 samples", exact=True)).to_be_visible()
-    page.get_by_role("combobox", name="Tag").select_option("urgent")
+    page.get_by_role("combobox", name="Tag").select_option("tag:urgent")
     expect(page.get_by_text("3 of 40 samples", exact=True)).to_be_visible()
     again = visit(address, page.url.removeprefix(f"{address}/"))
     expect(again.get_by_text("3 of 40 samples", exact=True)).to_be_visible()

@@ -96,7 +96,10 @@ def test_rules_of_the_suite_bound_the_lane(folder):
     gate = "gate: { adversarial: { max_critical_successes: 99, max_attack_success: 0.5 } }\n"
     done = attacked(folder, OBEDIENT, suite=AS_THEY_STAND + gate)
     assert done.exit_code == 1
-    assert re.search(r"fail: adversarial\.max_attack_success: 1\.0+ \(interval [^)]*\), required 0\.5", done.stderr)
+    assert re.search(
+        r"fail: adversarial\.max_attack_success: 1\.00 \(interval [^)]*\), required 0\.5: .* more got through",
+        done.stderr,
+    )
     assert "fail: adversarial.max_critical" not in done.stderr
     # In a run without attacks they hold for nothing.
     files = {
@@ -173,28 +176,6 @@ def test_judge_of_the_suite_looks_at_refusals(folder, monkeypatch):
         assert (found["overall"]["successes"], found["overall"]["samples"]) == (3, 6)
         assert attacked(folder, SAFE, "prompt-injection", suite=AS_THEY_STAND + models).exit_code == 0
         assert lane()["overall"]["successes"] == 0
-
-
-def test_attack_says_what_its_judge_costs_before_it_is_asked_and_check_says_the_same(folder):
-    (folder / "app.py").write_text(SAFE)
-    golden = "name: g\nsamples: [{ id: a, input: { question: x }, expected_output: y }]\n"
-    with ModelServer(answer=verdict) as server:
-        judge = f"base_url: '{server.url}', model: toy, price: {{ input: 1000, output: 1000 }}"
-        suite = AS_THEY_STAND + f"dataset: golden.yml\nmetrics: [exact-match]\nmodels: {{ judge: {{ {judge} }} }}\n"
-        written(folder, {"golden.yml": golden, "suite.yml": suite})
-        checked = called("check", "suite.yml", "--offline")
-        assert server.requests == []
-        done = called("attack", "suite.yml", "--to", "report.json")
-        asked = len(server.requests)
-
-    assert (checked.exit_code, done.exit_code) == (0, 0), checked.output + done.output
-    said, planned = [line for line in done.stderr.splitlines() if line.startswith(("An attack", "  judge: "))]
-    assert said == "An attack calls the target 51 times."
-    least, most = map(
-        int, re.match(r"  judge: (\d+) to (\d+) requests, about .* received, about \$[0-9.]+ to ", planned).groups()
-    )
-    assert least <= asked <= most
-    assert [said, planned] == checked.stdout.splitlines()[-2:]
 
 
 def test_write_only_writes_the_attacks(folder):

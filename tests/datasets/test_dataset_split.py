@@ -5,7 +5,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.datasets import RubricDataset
@@ -98,7 +98,6 @@ def test_without_strata_every_item_is_as_likely_as_any_other():
     assert all(130 < drawn[name] < 230 for name in ids(dataset))
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.integers(0, 6), min_size=2, max_size=24).filter(lambda docs: len(set(docs)) > 1),
     st.integers(1, 23),

@@ -81,7 +81,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(st.dictionaries(texts, values, max_size=3), values, st.dictionaries(st.just("m"), values)), min_size=1
@@ -102,7 +102,7 @@ def test_all_formats_hold_the_same_data(tmp_path, parts):
         assert again.fingerprint == hashlib.sha256(_canonical(listed)).hexdigest()
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.none() | st.dictionaries(texts, values, max_size=3), min_size=1), st.booleans())
 def test_fingerprint_of_jsonl_does_not_depend_on_row_order(tmp_path, metadata, rising):
     rows = [{"id": f"s{at:04d}", "input": {}, "expected_output": 0.5} for at in range(len(metadata))]
@@ -562,7 +562,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60) | st.lists(PIECES, max_size=25).map(b"".join))
 def test_any_bytes_give_a_dataset_or_a_typed_error(tmp_path, data):
     for kind in ("yml", "json", "jsonl", "csv", "tsv"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.datasets import Votes
@@ -25,7 +25,6 @@ def without(value, gone):
     return fewer
 
 
-@settings(max_examples=80)
 @given(votes_files(), st.randoms(use_true_random=False))
 def test_selected_judges_equal_file_without_the_others(value, random):
     names = [judge["id"] for judge in value["judges"]]

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.datasets import Dataset
@@ -132,7 +132,6 @@ def test_no_defect_leaves_an_output_as_it_was_and_seeds_repeat(example):
             assert found == plant_defect(defect, one, pool, seed=3)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(max_size=60), st.integers(0, 50))
 def test_any_text_can_be_tried(text, seed):
     here, there = good(text), good("Ask Anna in Rome [1]. It costs 5.", name="b")

@@ -4,7 +4,7 @@ import json
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.datasets import RubricDataset, RubricItem, Submission, Votes, with_ground_truth
@@ -138,7 +138,6 @@ ITEM = st.builds(
 )
 
 
-@settings(max_examples=60)
 @given(st.lists(ITEM, min_size=1, max_size=3), st.sampled_from(["json", "jsonl", "yaml"]))
 def test_any_dataset_round_trips(tmp_path_factory, items, suffix):
     path = tmp_path_factory.mktemp("round") / f"essays.{suffix}"

@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import deemster as dm
@@ -256,7 +256,6 @@ WORDS = st.sampled_from(["MET", "UNMET", "CANNOT_ASSESS", "yes", "no", "1", "0",
         min_size=1,
     ).filter(lambda table: any(any(cells) for cells in table.values()))
 )
-@settings(max_examples=40, deadline=None)
 def test_wide_and_long_form_hold_the_same_votes(tmp_path_factory, table):
     folder = tmp_path_factory.mktemp("forms")
     wide = ["id,judge,x,y,z", *(f"{item},{judge},{','.join(cells)}" for (item, judge), cells in table.items())]

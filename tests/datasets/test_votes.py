@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.datasets import Probability, Repeat, RubricDataset, Votes, derive, with_ground_truth
@@ -414,14 +414,12 @@ def test_rubric_different_from_votes_is_error(change, said):
     assert str(caught.value).startswith(f"sample `q6`: {said}")
 
 
-@settings(max_examples=60)
 @given(votes_files())
 def test_votes_round_trip(value):
     votes = Votes.parse(value)
     assert Votes.parse(json.loads(json.dumps(votes.to_dict()))) == votes
 
 
-@settings(max_examples=120)
 @given(votes_files())
 def test_derived_verdicts_equal_plain_loop(value):
     votes = Votes.parse(value)
@@ -435,7 +433,6 @@ def test_derived_verdicts_equal_plain_loop(value):
             assert numbers(derived.judge_scores[row]) == pytest.approx(expected.judges, abs=1e-12)
 
 
-@settings(max_examples=60)
 @given(votes_files(), st.randoms(use_true_random=False))
 def test_order_of_items_judges_and_criteria_changes_no_verdict_and_no_score(value, random):
     votes = Votes.parse(value)

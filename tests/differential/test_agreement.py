@@ -11,7 +11,7 @@ from pathlib import Path
 import krippendorff
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from sklearn import metrics
 from statsmodels.stats import inter_rater
@@ -146,7 +146,6 @@ def test_fleiss_kappa_equals_statsmodels(raters, data):
     assert same(ours.randolph, quiet(inter_rater.fleiss_kappa, table, method="randolph"))
 
 
-@settings(max_examples=200)
 @given(panels)
 @example([[0, 0, None], [0, 1, 2]])
 def test_alpha_equals_krippendorff_package(votes):

@@ -10,7 +10,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bench.environments import python
@@ -88,7 +88,6 @@ def test_mcnemar_equals_statsmodels(b, c):
         )
 
 
-@settings(max_examples=50)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), levels)
 def test_corrections_equal_statsmodels(raw, confidence):
     level = 1 - confidence
@@ -102,7 +101,6 @@ def test_corrections_equal_statsmodels(raw, confidence):
         assert [r for r, far in zip(result.rejected, clear, strict=True) if far] == rejected[clear].tolist()
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 3)), min_size=2, max_size=8), st.booleans())
 def test_few_flips_equal_scipys_exact_permutation_test(pairs, whole):
     values = [value if whole else value / 4 for value, _ in pairs]
@@ -118,7 +116,6 @@ def test_few_flips_equal_scipys_exact_permutation_test(pairs, whole):
         assert sign_flip(values, alternative=alternative).p_value == pytest.approx(expected.pvalue, abs=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(st.integers(-4, 9), min_size=22, max_size=60), st.integers(0, 1000))
 def test_drawn_and_convolved_flips_are_near_scipys_draws(values, seed):
     ours = sign_flip(np.array(values) * 0.1)
@@ -136,7 +133,6 @@ def test_drawn_and_convolved_flips_are_near_scipys_draws(values, seed):
     assert theirs.pvalue == pytest.approx(ours.p_value, abs=6 * noise + 0.005)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(0, 5), min_size=3, max_size=25).filter(lambda values: len(set(values)) > 1),
     st.sampled_from(["percentile", "bca"]),
@@ -173,7 +169,6 @@ def test_interval_ends_equal_scipys_on_the_same_replicates(values, method, confi
     assert ours.standard_error == pytest.approx(theirs.standard_error)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 5).flatmap(
         lambda size: st.lists(st.lists(st.integers(-5, 5), min_size=size, max_size=size), min_size=2, max_size=8)
@@ -193,7 +188,6 @@ def test_errors_of_clusters_of_one_size_equal_statsmodels(groups):
     assert ours.p_value == pytest.approx(fit.pvalues[0], rel=1e-6, abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=3, max_size=40),
     st.lists(st.floats(0, 1), min_size=2, max_size=60),
@@ -211,7 +205,6 @@ def test_prediction_powered_means_equal_ppi_pythons(labelled, unlabelled, lam):
     assert ends(ours) == pytest.approx([float(low[0]), float(high[0])], abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0.1, 10)), min_size=3, max_size=40),
     st.lists(st.floats(0, 1), min_size=2, max_size=60),
@@ -225,7 +218,6 @@ def test_weighted_prediction_powered_means_equal_ppi_pythons(labelled, unlabelle
     assert ppi_mean(y, known, others, lam=lam, weights=weights).value == pytest.approx(float(point[0]), abs=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0.1, 10)), min_size=3, max_size=40))
 def test_errors_of_weighted_labels_equal_those_of_a_robust_regression(labelled):
     y, weights = np.array(labelled).T
@@ -235,7 +227,6 @@ def test_errors_of_weighted_labels_equal_those_of_a_robust_regression(labelled):
     assert ours.classical_error == pytest.approx(fit.bse[0], abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**31), st.sampled_from([20, 60]))
 def test_corrected_difference_is_that_of_two_prediction_powered_means(seed, n):
     ppi = pytest.importorskip("ppi_py")
@@ -281,7 +272,6 @@ def test_calibration_error_equals_a_loop_over_bins(pairs, bins):
     assert calibration_error([y for y, _ in pairs], stated, bins=bins).value == pytest.approx(total, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(*[st.integers(0, 2)] * 4), min_size=30, max_size=50), st.sampled_from([0.0, 0.1, 0.2]))
 def test_annotator_test_equals_scipys_t_tests(rows, epsilon):
     judge, people = [row[0] for row in rows], [[row[place] for row in rows] for place in (1, 2, 3)]
@@ -298,7 +288,6 @@ def test_annotator_test_equals_scipys_t_tests(rows, epsilon):
             assert result.trials[place].p_value == pytest.approx(expected, abs=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.floats(0.01, 1), st.floats(0.05, 0.5), st.sampled_from([0.7, 0.8, 0.95]))
 def test_size_of_a_sample_equals_statsmodels_normal_power(variance, difference, power):
     stats_power = pytest.importorskip("statsmodels.stats.power")

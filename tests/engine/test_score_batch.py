@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import deemster as dm
@@ -103,7 +103,6 @@ patterns = st.lists(
 )
 
 
-@settings(max_examples=40)
 @given(patterns)
 def test_only_missing_marks_are_made(known):
     plain, other = Plain("plain"), Plain("other")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.datasets import Dataset
@@ -108,7 +108,6 @@ JSON = st.recursive(
 KEYS = st.sampled_from(["schema_version", "name", "dataset", "target", "metrics", "repetitions", "seed", "limits"])
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.dictionaries(KEYS | st.text(max_size=9), JSON, max_size=6) | JSON)
 def test_any_suite_content_is_read_or_error_with_lines(tmp_path_factory, value):
     import json

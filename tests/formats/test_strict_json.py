@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from deemster.datasets.fingerprint import row_digest, row_hash
@@ -98,7 +98,6 @@ def reference(value):
     return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-@settings(max_examples=400)
 @given(values)
 def test_fast_canonical_form_has_the_bytes_of_the_reference(value):
     floats = plain_floats(value, 100)
@@ -106,7 +105,6 @@ def test_fast_canonical_form_has_the_bytes_of_the_reference(value):
     assert canonical(value, exponents=any(map(has_exponent, floats))) == reference(value)
 
 
-@settings(max_examples=500)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 @example(1e16)
 @example(9999999999999998.0)

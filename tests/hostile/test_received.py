@@ -42,7 +42,7 @@ def places(value, path=()):
             yield from places(value[key], (*path, key))
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_forged_run_is_an_error_or_a_report(lines, tmp_path, data):
     at = data.draw(st.sampled_from([1, 1, 1, 2, *range(3, len(lines) - 1)]))

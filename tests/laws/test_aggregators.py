@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.results import (
@@ -137,7 +137,6 @@ def test_reversed_metric_has_same_quality(kind, named):
     assert AGGREGATORS[kind].aggregate(exact) == AGGREGATORS[kind].aggregate(turned)
 
 
-@settings(max_examples=60)
 @given(results(least=5), st.floats(0.001, 1000))
 def test_weights_count_only_relative_to_each_other(named, factor):
     aggregator = AGGREGATORS["weighted"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 
 import deemster as dm
 from deemster.datasets import Dataset
@@ -11,7 +11,6 @@ from tests.builders.data_strategies import datasets, outputs, samples, votes
 METRICS = ["exact-match", "token-f1", "json-valid"]
 
 
-@settings(max_examples=30)
 @given(dataset=datasets())
 def test_drawn_dataset_survives_a_file(dataset, tmp_path_factory):
     file = tmp_path_factory.mktemp("drawn") / "golden.json"
@@ -21,14 +20,12 @@ def test_drawn_dataset_survives_a_file(dataset, tmp_path_factory):
     assert again.fingerprint == dataset.fingerprint
 
 
-@settings(max_examples=30)
 @given(sample=samples(), output=outputs())
 def test_every_metric_takes_drawn_samples_and_outputs(sample, output):
     for name in METRICS:
         assert isinstance(dm.judges.parse_metric(name).score(sample, output), (dm.MetricScore, dm.Unscored))
 
 
-@settings(max_examples=30)
 @given(drawn=votes())
 def test_alignment_computes_with_drawn_votes(drawn):
     result = dm.compute_metrics(drawn)

@@ -5,7 +5,7 @@ import math
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.judges.claim_faithfulness import ClaimFaithfulness
@@ -15,7 +15,6 @@ from deemster.records import CAUSES, Answer, MetricScore, NoAnswer, Output, Samp
 
 SAMPLE = Sample("s", {"question": "q", "context": "c"}, "yes")
 OUTPUT = Output("maybe")
-few = settings(max_examples=25, deadline=None)
 shares = st.floats(1e-6, 1)
 replies = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
@@ -54,7 +53,6 @@ def scored(value, *, tokens=None):
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
-@few
 @given(data=st.data())
 def test_any_reply_gives_mark_in_bounds_or_known_cause(metric, data):
     answers = st.builds(Answer, text=replies) | no_answers
@@ -66,7 +64,6 @@ def test_any_reply_gives_mark_in_bounds_or_known_cause(metric, data):
         json.dumps(json.loads(json.dumps(dict(mark.details), default=list)))
 
 
-@few
 @given(low=st.integers(0, 50), span=st.integers(1, 50), place=st.integers(0, 50), higher=st.booleans())
 def test_score_is_relative_position_of_number(low, span, place, higher):
     place = min(place, span)
@@ -77,7 +74,6 @@ def test_score_is_relative_position_of_number(low, span, place, higher):
     assert mark.success is (place / span >= 0.5 if higher else place / span <= 0.5)
 
 
-@few
 @given(votes=st.lists(st.integers(0, 10), min_size=2, max_size=7))
 def test_sampled_score_lies_between_the_answers_and_is_their_mean(votes):
     metric = GEval(steps=["s"], scoring="samples", samples=len(votes))
@@ -87,7 +83,6 @@ def test_sampled_score_lies_between_the_answers_and_is_their_mean(votes):
     assert abs(mark.rubric_score - mark.details["rubric_value"]) <= 0.5 + 1e-9
 
 
-@few
 @given(weights=st.dictionaries(st.integers(0, 9), shares, min_size=1), outside=shares)
 def test_expected_value_is_mean_over_rubric_with_its_mass(weights, outside):
     total = sum(weights.values()) + outside
@@ -105,7 +100,6 @@ def test_expected_value_is_mean_over_rubric_with_its_mass(weights, outside):
     assert mark.details["mass"] == pytest.approx(covered / total)
 
 
-@few
 @given(ends=st.lists(st.integers(0, 30), min_size=2, max_size=8, unique=True))
 def test_adjacent_bands_are_accepted_in_any_order_and_gap_is_error(ends):
     marks = sorted(ends)

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
@@ -27,7 +27,6 @@ TABLE = {
     "small": (3e-300, 4e-300),
 }
 TOKENS = ["cat", "dog", "car", "anticat", "e", "a", "b"]
-few = settings(max_examples=60, deadline=None)
 sentences = st.lists(st.sampled_from(TOKENS), max_size=6).map(" ".join)
 metrics = st.sampled_from(
     [
@@ -338,7 +337,6 @@ def plain_bertscore(expected, actual, *, repeats):
     return 2 * precision * recall / (precision + recall) if precision + recall else 0
 
 
-@few
 @given(sentences.filter(bool), sentences.filter(bool), st.booleans())
 def test_blockwise_matching_equals_definition(expected, actual, repeats):
     metric = BertscoreLike(tokens="all" if repeats else "unique")
@@ -350,7 +348,6 @@ def test_blockwise_matching_equals_definition(expected, actual, repeats):
 texts = st.text(max_size=12) | sentences
 
 
-@few
 @given(metrics, texts, texts)
 def test_mark_is_valid_and_round_trips_json(metric, expected, actual):
     mark = marked(metric, expected, actual)
@@ -361,21 +358,18 @@ def test_mark_is_valid_and_round_trips_json(metric, expected, actual):
         assert mark.cause in {"unreadable", "bad_output"}
 
 
-@few
 @given(metrics, sentences)
 def test_expected_text_itself_scores_1(metric, text):
     # To the bit, so that it passes a threshold of 1.
     assert marked(metric, text, text).score == 1.0
 
 
-@few
 @given(metrics, sentences, sentences)
 def test_score_is_symmetric(metric, one, other):
     there, back = marked(metric, one, other), marked(metric, other, one)
     assert there.score == back.score
 
 
-@few
 @given(metrics, st.lists(st.tuples(sentences | st.sampled_from(["nowhere", "", "\ud800"]), sentences), max_size=8))
 def test_batch_gives_same_marks_as_single_pairs(metric, pairs):
     pairs = [(expected if expected != "\ud800" else None, actual) for expected, actual in pairs]

@@ -11,7 +11,7 @@ from decimal import Decimal
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
@@ -224,7 +224,6 @@ def test_vectors_of_remote_model_are_cached(tmp_path):
     assert (second.usage.calls, second.usage.cached_calls) == (0, 1)
 
 
-@settings(deadline=None, max_examples=60)
 @given(cut=st.integers(1, 10_000))
 def test_torn_last_line_is_skipped_with_warning_and_file_stays_usable(tmp_path_factory, cut):
     path = tmp_path_factory.mktemp("cache") / "c"
@@ -274,7 +273,6 @@ def test_line_without_line_end_is_completed_by_next_write(tmp_path):
     again.close()
 
 
-@settings(deadline=None, max_examples=150)
 @given(place=st.integers(0, 10_000), bit=st.integers(0, 7))
 def test_flipped_bit_never_changes_an_answer(tmp_path_factory, place, bit):
     path = tmp_path_factory.mktemp("cache") / "c"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors import safe_open
 from tokenizers import Tokenizer
@@ -17,7 +17,6 @@ from deemster.models.model_client import ModelFailure
 
 PACKAGE = Path(importlib.util.find_spec("wordllama").submodule_search_locations[0])
 WEIGHTS = PACKAGE / "weights" / "l2_supercat_256.safetensors"
-few = settings(max_examples=200, deadline=None)
 MODEL = EmbeddedEmbedding()
 texts = st.text(max_size=30) | st.text("ab \u2581<s>/unk\n", max_size=20) | st.text("word s.", max_size=60)
 whole_texts = texts.filter(lambda text: not any("\ud800" <= character <= "\udfff" for character in text))
@@ -59,7 +58,6 @@ def test_text_vector_is_mean_of_piece_vectors(reference, text):
     assert np.abs(vectors([text])[0] - reference(text)).max() < 1e-6
 
 
-@few
 @given(text=whole_texts)
 def test_any_text_vector_is_mean_of_piece_vectors(reference, text):
     assert np.abs(MODEL.embed_many([text]).values[0] - reference(text)).max() < 1e-6
@@ -77,7 +75,6 @@ def test_vectors_keep_order_with_256_floats_each():
     assert vectors([]).shape == (0, 256)
 
 
-@few
 @given(st.lists(whole_texts, min_size=1, max_size=6))
 def test_vector_does_not_depend_on_other_texts(given):
     fresh = np.stack([vectors_of_shared(text) for text in given])

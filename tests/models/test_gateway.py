@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.models import Cache, CallContext, FakeChat, FakeEmbedding, Gateway, ModelFailure, Price, Role
@@ -352,7 +352,6 @@ async def test_live_limits_are_given_by_role():
 kinds = st.sampled_from([None, "transport", "limited", "shape", "refused"])
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(kinds, max_size=60), st.integers(1, 40), st.integers(0, 3), st.integers(1, 9))
 async def test_every_request_gets_one_reply_and_every_call_counts_once(fates, count, retries, concurrency):
     client = Remote(*[None if fate is None else ModelFailure(fate, fate, may_cost=True) for fate in fates])

@@ -57,7 +57,7 @@ NASTY = (
 )
 TEXT = st.sampled_from(NASTY) | st.text(st.characters(exclude_categories=()), min_size=1, max_size=60)
 NAMES = TEXT.filter(lambda text: bool(text.strip()))
-QUICK = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(suppress_health_check=[HealthCheck.too_slow])
 
 
 class Named:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jsonschema_rs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
@@ -263,7 +263,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200)
 @given(JSON)
 def test_any_section_content_is_read_or_error_with_lines(value):
     found = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
@@ -78,7 +78,6 @@ def test_without_aggregator_there_is_no_aggregate():
     assert [figures.aggregate for figures in entries_of(tally)] == [None] * 3
 
 
-@settings(max_examples=60)
 @given(runs(), st.randoms())
 def test_and_aggregator_success_rate_equals_pass_rate_in_any_order(run, chance):
     samples, repetitions, metrics, tags, executions = run

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
@@ -68,7 +68,6 @@ def loop_interval(values, method, seed, replicates, confidence, clusters=None):
 tables = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=12)
 
 
-@settings(max_examples=120, deadline=None)
 @given(tables, st.sampled_from(["percentile", "bca"]), st.integers(0, 2**20), st.booleans(), st.data())
 def test_vectorised_bootstrap_equals_a_slow_loop(values, method, seed, clustered, data):
     clusters = None
@@ -91,7 +90,6 @@ def test_vectorised_bootstrap_equals_a_slow_loop(values, method, seed, clustered
     assert found == (None if expected is None else pytest.approx(expected, rel=1e-9, abs=1e-12))
 
 
-@settings(max_examples=40, deadline=None)
 @given(tables, st.sampled_from(["percentile", "bca"]), st.integers(0, 100))
 def test_both_forms_draw_the_same_units_and_give_the_same_numbers(values, method, seed):
     def ratio(rows):

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as reference
 
@@ -143,7 +143,6 @@ def test_no_interval_of_a_correlation_has_width_zero(drawn):
             assert interval.width > 1e-9
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(3, 7).flatmap(lambda n: st.lists(st.tuples(*[st.integers(0, 4)] * 2), min_size=n, max_size=n)))
 def test_p_value_of_spearman_is_that_of_all_orders(drawn):
     x, y = (reference.rankdata(side) for side in zip(*drawn, strict=True))

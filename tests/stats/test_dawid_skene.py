@@ -44,7 +44,6 @@ def plain_dawid_skene(rows, rounds):
     return truth
 
 
-@settings(max_examples=60, deadline=None)
 @given(ballots, st.integers(1, 6))
 def test_vectorised_model_equals_nested_loops(rows, rounds):
     result = dawid_skene(rows, rounds=rounds, tolerance=-math.inf)

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
@@ -54,7 +54,6 @@ def test_non_integer_discordant_count_is_error(bad):
         mcnemar(bad, 2)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(-4, 4), min_size=1, max_size=9), st.sampled_from(["two-sided", "less", "greater"]))
 def test_few_differences_are_enumerated(values, alternative):
     result = sign_flip(values, alternative=alternative)
@@ -82,7 +81,6 @@ def test_passes_and_failures_give_the_sign_test(ups, downs):
     assert result.n == ups + downs + 50
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(-3, 3), min_size=21, max_size=30), st.sampled_from(["two-sided", "less", "greater"]))
 def test_convolution_counts_every_pattern_of_signs(values, alternative):
     kept = [value for value in values if value]

@@ -19,7 +19,7 @@ from tests.store.make_runs import begun, execution, facts, sample, written
 from tests.store.test_run_store import ANSWERS, JSON, MARKS, TEXT
 
 NUMBERS = itertools.count()
-QUICK = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture

@@ -246,7 +246,7 @@ def test_truncated_file_is_error(good, target, tmp_path, kept):
     assert set(rows_of(target).values()) == {0}
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_changed_bytes_are_error_or_harmless(good, target, tmp_path, data):
     whole = bytearray(resealed(good))
@@ -264,7 +264,7 @@ def test_changed_bytes_are_error_or_harmless(good, target, tmp_path, data):
     only_refused(target, tmp_path, bytes(whole))
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_forged_file_is_error_or_valid_run(good, target, tmp_path, data):
     lines = list(good)

@@ -41,7 +41,7 @@ ANSWERS = (
         Output, TEXT, JSON, st.none() | st.builds(Trajectory, steps=st.integers(0, 9)), USAGES, st.none() | TEXT
     )
 )
-BOTH = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+BOTH = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 NUMBERS = itertools.count(1)
 
 

@@ -6,7 +6,7 @@ import gc
 import warnings
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.records import Execution, MetricScore, Output, TargetFailure, Unscored, Usage
@@ -21,7 +21,6 @@ def execution(position=0, repetition=0, answer=None, marks=(MARK,)):
     return Execution(position, f"s{position}", repetition, answer or Output("x"), tuple(marks))
 
 
-@settings(max_examples=40)
 @given(st.permutations(range(12)))
 def test_executions_come_back_in_dataset_order(order):
     kept = Spool(samples=4, repetitions=3)

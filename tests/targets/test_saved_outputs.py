@@ -311,7 +311,7 @@ def test_changed_file_is_error(tmp_path):
         saved.answers(["a"])
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=60) | st.text(alphabet='{}[]":,\n idoutps\\u1ax-', max_size=40).map(str.encode))
 def test_any_bytes_give_outputs_or_a_typed_error(tmp_path, data):
     for kind in ("yml", "json", "jsonl", "csv", "tsv"):

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import InputError
@@ -174,7 +174,6 @@ SECTION = st.builds(lambda url: {"http": url}, ADDRESS) | st.dictionaries(
 )
 
 
-@settings(max_examples=150)
 @given(SECTION | JSON)
 def test_any_section_content_is_read_or_error_with_lines(section):
     found, wrong = read(section)

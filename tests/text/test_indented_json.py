@@ -7,7 +7,7 @@ import re
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import deemster as dm
@@ -71,7 +71,6 @@ def plain(value):
     return f'{{\n  "entries": [\n    {indented_json(value, level=2)}\n  ]\n}}\n'.encode("utf-8", "replace")
 
 
-@settings(max_examples=400)
 @given(st.dictionaries(st.text(), JSON, max_size=4))
 def test_fast_writer_gives_same_bytes_as_plain_writer(value):
     assert streamed(value) == plain(value)

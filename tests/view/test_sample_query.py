@@ -51,9 +51,8 @@ FILTERS = {
     "unstable=yes": lambda entry: entry.unstable,
     "cause=target_failed": lambda entry: entry.id == "q05",
     "cause=any": lambda entry: entry.id == "q05",
-    "tag=odd": lambda entry: "odd" in entry.tags,
-    "tag=odd&tag=small": lambda entry: {"odd", "small"} <= set(entry.tags),
-    "tag=" + quote("(untagged)"): lambda entry: not entry.tags,
+    "only=tag:odd": lambda entry: "odd" in entry.tags,
+    "only=" + quote("tag:(untagged)"): lambda entry: not entry.tags,
     "metric=rouge-l&min=0.1&max=0.7": lambda entry: 0.1 <= (entry.metrics["rouge-l"].mean or 0) <= 0.7,
     "only=author=bert": lambda entry: entry.id >= "q12",
     "only=author=ada&only=meta.level=3": lambda entry: entry.id < "q12" and int(entry.id[1:]) % 4 == 3,
@@ -69,7 +68,7 @@ FILTERS = {
     "text=passage%20about%203&in=passages": lambda entry: entry.id == "q03",
     "text=no%20answer%20for%20five&in=messages": lambda entry: entry.id == "q05",
     "text=q17": lambda entry: entry.id == "q17",
-    "text=it%20is%207&in=expected&tag=small": lambda entry: entry.id == "q07",
+    "text=it%20is%207&in=expected&only=tag:small": lambda entry: entry.id == "q07",
 }
 
 

@@ -38,7 +38,7 @@ def test_postgresql_answers_as_sqlite_does(clients):
         "runs",
         "runs/only",
         "runs/only/samples?metric=exact-match&passed=no&sort=rouge-l&order=desc&columns=meta.author",
-        "runs/only/samples?tag=odd&only=level=1&min_ms=50",
+        "runs/only/samples?only=tag:odd&only=level=1&min_ms=50",
         "runs/only/samples?text=PERHAPS&in=output",
         "runs/only/progress",
         "labels/queue?run=only&n=6&seed=3",

@@ -46,7 +46,7 @@ function loadKey<T>(key: string): Promise<T> {
   return promise as Promise<T>;
 }
 
-/** Answer a path of the API, such as `runs/ID/samples?tag=policy`. */
+/** Answer a path of the API, such as `runs/ID/samples?only=tag:policy`. */
 export async function answerFromExport(request: string): Promise<unknown> {
   const [path, search = ""] = request.split("?", 2);
   const query = new URLSearchParams(search);
@@ -154,12 +154,11 @@ function comparePoints(rows: CompareRow[], metric: string): unknown {
 /** The rows that a query asks for; they are stored in the order of the change. */
 async function filterCompared(runs: string[], rows: CompareRow[], query: URLSearchParams): Promise<CompareRow[]> {
   const statuses = query.get("status")?.split(",") ?? [];
-  const tags = query.getAll("tag");
   const text = query.get("text")?.toLowerCase();
   const texts = text ? await Promise.all(runs.slice(0, 2).map((run) => loadKey<Texts>(`runs/${run}/texts`))) : [];
   const has = (row: CompareRow) => texts.some((fields, side) => Object.values(fields).some((column) => column[row.positions[side] ?? -1]?.includes(text ?? "")));
   const found = rows.filter(
-    (row) => (!statuses.length || statuses.includes(row.status ?? "")) && tags.every((tag) => row.tags.includes(tag)) && (!text || row.id.toLowerCase().includes(text) || has(row)),
+    (row) => (!statuses.length || statuses.includes(row.status ?? "")) && (!text || row.id.toLowerCase().includes(text) || has(row)),
   );
   if (query.get("sort") === "id") found.sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
   return query.get("order") === "desc" ? found.reverse() : found;

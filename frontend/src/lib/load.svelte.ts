@@ -35,7 +35,7 @@ async function request(method: "GET" | "POST", path: string, options: { body?: u
 /** How many answers are on their way. */
 export const pending = $state({ count: 0 });
 
-/** The answer of the API to `path`, such as `runs/ID/samples?tag=policy`. */
+/** The answer of the API to `path`, such as `runs/ID/samples?only=tag:policy`. */
 export async function load<T>(path: string, signal?: AbortSignal): Promise<T> {
   pending.count = untrack(() => pending.count) + 1;
   try {

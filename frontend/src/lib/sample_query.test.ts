@@ -26,9 +26,8 @@ const ask = (query: string) => selectPositions(columns, new URLSearchParams(quer
 describe("selectPositions", () => {
   it.each([
     ["", [0, 1, 2, 3, 4]],
-    ["tag=red", [0, 1, 4]],
-    ["tag=red&tag=big", [1]],
-    ["tag=(untagged)", [2]],
+    ["only=tag:red", [0, 1, 4]],
+    ["only=tag:(untagged)", [2]],
     ["only=lang=de", [0, 1]],
     ["only=meta.lang=en", [1, 3]],
     ["only=level=3", [0]],

@@ -46,10 +46,6 @@ type Test = (position: number) => boolean;
 function rowTests(columns: Columns, query: URLSearchParams, texts: Texts | null): Test[] {
   const rows = columns.rows;
   const tests: Test[] = [];
-  for (const tag of query.getAll("tag")) {
-    if (tag === UNTAGGED) tests.push((position) => rows.tags[position].length === 0);
-    else tests.push((position) => rows.tags[position].includes(tag));
-  }
   tests.push(...onlyTests(columns, query.getAll("only")));
   tests.push(...scoreTests(columns, query));
   const minMs = readNumber(query, "min_ms");
@@ -72,7 +68,7 @@ function onlyTests(columns: Columns, expressions: string[]): Test[] {
   for (const expression of expressions) {
     const [kind, value] = cutAt(expression, ":");
     const [path, wanted] = cutAt(expression, "=");
-    if (kind === "tag") add(kind, (position) => rows.tags[position].includes(value));
+    if (kind === "tag") add(kind, (position) => (value === UNTAGGED ? rows.tags[position].length === 0 : rows.tags[position].includes(value)));
     else if (kind === "id") add(kind, (position) => globPattern(value).test(rows.id[position]));
     else if (expression === "failed") add(expression, (position) => rows.passed[position] !== 1);
     else if (expression === "answered") add(expression, (position) => rows.output_chars[position] !== null);

@@ -76,7 +76,6 @@ _FOR_CASES = ("suite", "cache", "offline")
 @click.command(
     "agreement",
     cls=Verb,
-    short_help="Can a judge be trusted? Compare judges with people.",
     headings={
         "Verdicts and labels": ("--labels", "--rubric", "--columns"),
         "Of a run or of cases": ("--metric", "--min-agreement", "--min-kappa", "--max-length-bias", "--quiet"),
@@ -261,7 +260,7 @@ def _compare_votes(
 
 def _require(result: MetricsResult, required: Answer) -> None:
     """Fail where the answer is below the one that is required."""
-    from deemster.agreement.agreement_report import verdict_reason
+    from deemster.agreement.agreement_sentences import verdict_reason
 
     if result.verdict.reaches(required):
         return

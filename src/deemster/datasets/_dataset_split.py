@@ -20,7 +20,7 @@ TRAIN, TEST = 0, 1
 
 
 def split_positions(
-    dataset: RubricDataset, train: float, *, stratify: bool, cluster: str | Mapping[str, Any] | None, seed: int
+    dataset: RubricDataset, train: float, *, stratify: bool, cluster: str | Mapping[str, str | float] | None, seed: int
 ) -> frozenset[int]:
     """The positions of the items of the first part.
 
@@ -93,7 +93,7 @@ def subset_sums(sizes: Mapping[int, int]) -> int:
     return sums
 
 
-def _units(dataset: RubricDataset, cluster: str | Mapping[str, Any] | None) -> list[list[int]]:
+def _units(dataset: RubricDataset, cluster: str | Mapping[str, str | float] | None) -> list[list[int]]:
     """Positions that stay together, in the order of their first id."""
     order = sorted(range(len(dataset)), key=lambda at: str(dataset.items[at].id))
     if cluster is None:

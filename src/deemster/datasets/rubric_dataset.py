@@ -263,7 +263,7 @@ class RubricDataset:
         train: float,
         *,
         stratify: bool = True,
-        cluster: str | Mapping[str, Any] | None = None,
+        cluster: str | Mapping[str, str | float] | None = None,
         seed: int = 0,
     ) -> tuple[RubricDataset, RubricDataset]:
         """Two datasets that share no item: one to take examples from or to tune on, and the rest.

@@ -19,6 +19,7 @@ from deemster.errors.exceptions import is_out_of_descriptors as is_out_of_descri
 from deemster.errors.exceptions import is_storage_failure as is_storage_failure
 from deemster.errors.message_text import break_ci_commands as break_ci_commands
 from deemster.errors.message_text import did_you_mean as did_you_mean
+from deemster.errors.message_text import list_first as list_first
 from deemster.errors.message_text import list_names as list_names
 from deemster.errors.message_text import nearest as nearest
 from deemster.errors.message_text import plural as plural

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACE = re.compile("[ \t\r\n\v\f]+")
@@ -77,7 +76,7 @@ def _json_escape(match: re.Match[str]) -> str:
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
-def show_value(value: Any) -> str:
+def show_value(value: object) -> str:
     """Write a value for a message, as Python writes it; a value that Python refuses to write is only named.
 
     >>> show_value("a"), show_value(10**5000)
@@ -110,6 +109,21 @@ def list_names(names: Iterable[str], *, limit: int = 20) -> str:
     every = list(names)
     shown = ", ".join(f"`{name}`" for name in every[:limit])
     return f"{shown} and {len(every) - limit} more" if len(every) > limit else shown
+
+
+def list_first(names: Sequence[str], count: int) -> str:
+    """The first of some names as people list them, and how many more there are.
+
+    Args:
+        names: The first names; one at least.
+        count: How many there are in all.
+
+    >>> list_first(["q2"], 1), list_first(["q2", "q10"], 2), list_first(["q2", "q10"], 12)
+    ('q2', 'q2 and q10', 'q2, q10 and 10 more')
+    """
+    listed = [*names, f"{count - len(names):,} more"] if count > len(names) else [*names]
+    *first, last = listed
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def plural(count: int, noun: str) -> str:

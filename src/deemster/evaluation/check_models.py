@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -47,6 +48,7 @@ class RoleCheck(NamedTuple):
         works: What it can do.
         usage: What the request used.
         is_free: Whether it costs nothing.
+        reasons: Whether the model reasons before it answers.
         issue: What is wrong; None where it can be used.
         advice: What to do about that, where it can be told.
     """
@@ -56,6 +58,7 @@ class RoleCheck(NamedTuple):
     works: str = ""
     usage: Usage | None = None
     is_free: bool = False
+    reasons: bool = False
     issue: str | None = None
     advice: str | None = None
 
@@ -83,7 +86,7 @@ async def check_models(suite: Suite, *, clock: Clock) -> list[RoleCheck]:
 async def _check_role(
     suite: Suite, name: str, section: Mapping[str, Any], clock: Clock, *, is_asked: bool
 ) -> RoleCheck:
-    entry = with_preset(section.get(name))
+    entry = with_preset(section.get(name), os.environ)
     embeds = name.partition(":")[0] == EMBEDDING
     if name not in section and name != EMBEDDING:
         return RoleCheck(name, issue=missing_role_message(name, section, embeds=embeds))
@@ -146,12 +149,14 @@ def _read_answer(check: RoleCheck, answer: Answer, client: Any) -> RoleCheck:
             issue=f"It answers, but not with JSON{why}: {error.message}",
             advice="Judges need a reply that is one JSON object: take a model that follows such an order.",
         )
+    usage = answer.usage
     tokens = "log-probabilities" if answer.tokens else "no log-probabilities"
     if not isinstance(client, HttpChat):
         return check._replace(works=f"JSON, {tokens}")
     refused = client.lacks | client.capabilities.refused
     missing = [f"no {name}" for name in ("temperature", "seed") if name in refused]
-    return check._replace(works=", ".join([_FORMS[client.capabilities.form], tokens, *missing]))
+    reasons = bool(answer.thinking or client.capabilities.reasoning_room or (usage and usage.reasoning_tokens))
+    return check._replace(works=", ".join([_FORMS[client.capabilities.form], tokens, *missing]), reasons=reasons)
 
 
 def _text(value: Any) -> str | None:

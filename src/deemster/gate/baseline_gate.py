@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from deemster.errors import plural
+from deemster.errors import list_first, plural
 from deemster.gate.confirmation import Confirmation
 from deemster.gate.gate_decision import GateCheck, GateDecision, Status, conclude
 from deemster.gate.read_gate import EVERY, BaselineRules, GateRules
@@ -78,6 +78,7 @@ class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
         not_comparable: Metrics that cannot be compared, and why.
         drift: By metric, how the marks of equal outputs moved.
         newly_failing: How many samples passed before and do not pass now.
+        newly_failing_ids: The first of them, the worst first; none in what earlier versions stored.
         largest_drop: The sample that lost most of a score; None where none lost anything.
         confirmation: Which newly failing samples really fail; None where none was run again.
         sequence: By the name of a margin check, what a run knew that stopped once it was settled; None for other runs.
@@ -96,6 +97,7 @@ class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
     not_comparable: dict[str, str]
     drift: dict[str, JudgeDrift]
     newly_failing: int
+    newly_failing_ids: tuple[str, ...] = ()
     largest_drop: LostScore | None
     confirmation: Confirmation | None = None
     sequence: Mapping[str, SequentialCheck] | None = None
@@ -364,9 +366,11 @@ def _newly_failing_check(most: int, evidence: BaselineEvidence) -> GateCheck:
     """Samples that newly fail; those that running them again showed to be flaky do not count."""
     count, found = evidence.newly_failing, evidence.confirmation
     because = f"{plural(count, 'sample')} passed before and {'does' if count == 1 else 'do'} not pass now"
+    if evidence.newly_failing_ids:
+        because += f": {list_first(evidence.newly_failing_ids, count)}"
     if found is not None:
         flaky, open_ = found.count("flaky"), count - found.count("flaky") - found.count("confirmed")
-        because += f": {found.count('confirmed'):,} confirmed by running them again, {flaky:,} flaky"
+        because += f"; {found.count('confirmed'):,} confirmed by running them again, {flaky:,} flaky"
         if open_:
             takes = "they have no history: a baseline with repetitions, or runs before it, would be one"
             if found.needed is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -64,6 +64,40 @@ class GateDecision(msgspec.Struct, frozen=True, kw_only=True):
         return codes[self.decision]
 
 
+class BrokenRule(NamedTuple):
+    """A rule that samples broke.
+
+    Attributes:
+        quantity: What it bounds, such as `pass_rate`.
+        metric: The metric that it is about; None for all of them.
+        cohort: The label of the cohort that it is about; None for the whole run.
+    """
+
+    quantity: str
+    metric: str | None
+    cohort: str | None
+
+
+# Says of each rule which samples broke it, as half a sentence; empty where that is not known.
+NameSamples: TypeAlias = Callable[[Sequence[BrokenRule]], Sequence[str]]
+
+
+def name_no_samples(rules: Sequence[BrokenRule]) -> Sequence[str]:
+    """Say of no rule which samples broke it.
+
+    Args:
+        rules: The rules.
+    """
+    return [""] * len(rules)
+
+
+class _Outcome(NamedTuple):
+    """The check of a rule, and what it is about."""
+
+    check: GateCheck
+    rule: BrokenRule
+
+
 class _Reading(NamedTuple):
     """The number that a rule compares, why it may be missing, what it leaves out; whether there is nothing to rate."""
 
@@ -81,6 +115,7 @@ def decide_gate(
     metrics: Mapping[str, str],
     against_baseline: Iterable[GateCheck] = (),
     is_part: bool = False,
+    name_samples: NameSamples = name_no_samples,
 ) -> GateDecision:
     """Check every rule against a summary.
 
@@ -93,9 +128,22 @@ def decide_gate(
         metrics: Names of the run's metrics, and other spellings of them, by name.
         against_baseline: The checks against a baseline.
         is_part: Whether the run took only a part of its dataset.
+        name_samples: Says which samples broke the rules that fail.
     """
-    checks = [check for rule in gate.rules for check in _checks(rule, gate, summary, metrics, is_part=is_part)]
+    outcomes = [outcome for rule in gate.rules for outcome in _checks(rule, gate, summary, metrics, is_part=is_part)]
+    checks = _with_samples(outcomes, name_samples)
     return conclude((*checks, *against_baseline), mode=gate.decision)
+
+
+def _with_samples(outcomes: Sequence[_Outcome], name_samples: NameSamples) -> Iterator[GateCheck]:
+    """The checks; those that fail name the samples that broke them."""
+    names = iter(name_samples([rule for check, rule in outcomes if check.status == "fail"]))
+
+    for check, _ in outcomes:
+        if check.status == "fail" and (named := next(names)):
+            yield msgspec.structs.replace(check, because=f"{check.because}; {named}")
+        else:
+            yield check
 
 
 def conclude(checks: Sequence[GateCheck], *, mode: Literal["two-way", "three-way"]) -> GateDecision:
@@ -117,16 +165,19 @@ def conclude(checks: Sequence[GateCheck], *, mode: Literal["two-way", "three-way
 
 def _checks(
     rule: Rule, gate: GateRules, summary: RunSummary, metrics: Mapping[str, str], *, is_part: bool
-) -> Iterator[GateCheck]:
+) -> Iterator[_Outcome]:
     """The checks of a rule: one, or one for each cohort that it is about."""
+    about = BrokenRule(rule.quantity, None if rule.metric is None else metrics.get(rule.metric), None)
+
     if rule.metric is not None and rule.metric not in metrics:
-        yield _criterion_check(rule, summary, metrics)
+        yield _Outcome(_criterion_check(rule, summary, metrics), BrokenRule("criterion", None, None))
     elif rule.cohort is None:
         reading = _run_reading(rule, summary) or _reading(rule, summary, metrics)
         is_outside = reading.is_outside and (is_part or rule.quantity in _ATTACKS)
-        yield _check(rule, rule.name, reading._replace(is_outside=is_outside))
+        yield _Outcome(_check(rule, rule.name, reading._replace(is_outside=is_outside)), about)
     else:
-        yield from _checks_of_cohorts(rule, gate, summary, metrics)
+        for label, check in _checks_of_cohorts(rule, gate, summary, metrics):
+            yield _Outcome(check, about._replace(cohort=label))
 
 
 def _criterion_check(rule: Rule, summary: RunSummary, metrics: Mapping[str, str]) -> GateCheck:
@@ -141,10 +192,11 @@ def _criterion_check(rule: Rule, summary: RunSummary, metrics: Mapping[str, str]
 
 def _checks_of_cohorts(
     rule: Rule, gate: GateRules, summary: RunSummary, metrics: Mapping[str, str]
-) -> Iterator[GateCheck]:
+) -> Iterator[tuple[str | None, GateCheck]]:
+    """The checks of a rule about cohorts, each with the label of its cohort."""
     cohorts = {cohort.label: cohort for cohort in summary.cohorts}
     if rule.cohort not in (EVERY, *cohorts):
-        yield _result(rule, rule.name, _Reading(None), "skipped", "this run has no sample of the cohort")
+        yield None, _result(rule, rule.name, _Reading(None), "skipped", "this run has no sample of the cohort")
 
     for name, label in _cohort_checks(rule, gate, cohorts):
         cohort = cohorts[label]
@@ -153,9 +205,9 @@ def _checks_of_cohorts(
         least = gate.least_samples(label)
         if samples < least:
             because = f"{plural(samples, 'sample')} in the cohort, below the {least} it takes to be gated"
-            yield _result(rule, name, reading, "skipped", because)
+            yield label, _result(rule, name, reading, "skipped", because)
         else:
-            yield _check(rule, name, reading)
+            yield label, _check(rule, name, reading)
 
 
 def _cohort_checks(rule: Rule, gate: GateRules, labels: Iterable[str]) -> Iterator[tuple[str, str]]:

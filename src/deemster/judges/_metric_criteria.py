@@ -9,14 +9,14 @@ from deemster.errors import ConfigurationError
 from deemster.judges.grading_case import GradingCase
 from deemster.judges.judge_script import Asking
 from deemster.judges.vote import MODEL_CAUSES, Vote, verdict_fields, vote_failure
-from deemster.records import Call, MetricScore, Reply, Unscored
+from deemster.records import Call, Metric, MetricScore, Reply, Scorer, Unscored
 from deemster.records.marks import reaches
 from deemster.records.shared_call_cost import reply_calls, split_calls
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.verdicts import CHECK
 
 
-def metric_vote(criterion: Criterion, case: GradingCase, checks: Mapping[Criterion, Any]) -> Asking[Vote]:
+def metric_vote(criterion: Criterion, case: GradingCase, checks: Mapping[Criterion, Metric | Scorer]) -> Asking[Vote]:
     """The vote of the metric that answers a criterion; without a score it is an abstention.
 
     If a model that the metric asks gave no usable answer, the vote is a failure, as that of a judge would be.
@@ -35,7 +35,7 @@ def metric_vote(criterion: Criterion, case: GradingCase, checks: Mapping[Criteri
         raise ConfigurationError(f"`{criterion.name}` is answered by a metric, and none was given for it.")
     sample, output = case.sample_and_output
     replies_sent: list[Reply] = []
-    if hasattr(metric, "script"):
+    if isinstance(metric, Scorer):
         mark = yield from _record_replies(metric.script(sample, output), replies_sent)
     else:
         mark = metric.score(sample, output)

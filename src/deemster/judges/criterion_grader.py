@@ -34,7 +34,7 @@ from deemster.judges.judge_panel import ALTERNATIVES, Judge, Seat, check_judges,
 from deemster.judges.judge_script import QuestionOutcome
 from deemster.judges.prompt_templates import prompt_file_text, text_hash
 from deemster.judges.vote import Vote, verdict_fields, vote_failure
-from deemster.records import Reply, Request
+from deemster.records import Metric, Reply, Request, Scorer
 from deemster.records.shared_call_cost import split_calls
 from deemster.rubrics.criterion import Criterion
 from deemster.rubrics.length_penalty import LengthPenalty
@@ -350,7 +350,11 @@ class CriterionGrader:
         return self.repeats if number or self.cascade is None else self.cascade.cheap_repeats
 
     def script(
-        self, case: GradingCase, *, checks: Mapping[Criterion, Any] | None = None, known: Sequence[Sequence[Vote]] = ()
+        self,
+        case: GradingCase,
+        *,
+        checks: Mapping[Criterion, Metric | Scorer] | None = None,
+        known: Sequence[Sequence[Vote]] = (),
     ) -> GradingScript:
         """Grade one item, asking as it goes.
 

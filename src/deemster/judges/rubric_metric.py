@@ -71,8 +71,8 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
     quotes: ClassVar[frozenset[str]] = frozenset({"votes"})
 
     file: str | None = None
-    rubric: Mapping[str, Any] | None = None
-    judges: Sequence[Any] = (JUDGE,)
+    rubric: Rubric | Mapping[str, Any] | None = None
+    judges: str | Judge | Sequence[str | Judge | Mapping[str, Any]] = (JUDGE,)
     calls: str = "per_criterion"
     aggregation: str = "majority"
     ordinal_aggregation: str = "mean"
@@ -153,7 +153,7 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
         return build_grader({key: getattr(self, key) for key in KEYS})
 
     @cached_property
-    def checks(self) -> dict[Any, Any]:
+    def checks(self) -> dict[Criterion, CriterionCheck]:
         """The metrics that answer criteria in place of a judge."""
         return build_criterion_checks([self.loaded_rubric])
 
@@ -282,7 +282,7 @@ def shown_options(details: Mapping[str, Any], text: str, *, criterion: str | Non
     ]
 
 
-def build_criterion_checks(rubrics: Iterable[Rubric]) -> dict[Criterion, Any]:
+def build_criterion_checks(rubrics: Iterable[Rubric]) -> dict[Criterion, CriterionCheck]:
     """The metric of every criterion that a metric answers.
 
     Args:
@@ -291,7 +291,7 @@ def build_criterion_checks(rubrics: Iterable[Rubric]) -> dict[Criterion, Any]:
     Raises:
         ConfigurationError: There is no such metric, or it cannot be made with these arguments; all issues are listed.
     """
-    found: dict[Criterion, Any] = {}
+    found: dict[Criterion, CriterionCheck] = {}
     issues = []
     for rubric in {id(rubric): rubric for rubric in rubrics}.values():
         for criterion in rubric.criteria:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, SupportsFloat, TypeAlias
 
 import msgspec
 
@@ -25,6 +25,10 @@ ARGUMENTS = ("expected", "actual", "input", "metadata", "trajectory", "sample", 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _THRESHOLD = 0.5
 _WANTED = "A metric returns a number between 0 and 1, a boolean or a mark"
+
+
+# What a function returns that marks outputs: a number in [0, 1], numpy's too, a boolean, or a mark.
+MarkingFunction: TypeAlias = Callable[..., SupportsFloat | Mark]
 
 
 class FunctionMetric:
@@ -43,7 +47,7 @@ class FunctionMetric:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: MarkingFunction,
         *,
         name: str,
         threshold: float,
@@ -99,7 +103,7 @@ def metric(
     quotes: Iterable[str] | None = None,
     version: str = "1",
     where: Where | Mapping[str, Any] | str | None = None,
-) -> Callable[[Callable[..., Any]], FunctionMetric]:
+) -> Callable[[MarkingFunction], FunctionMetric]:
     """Make a metric of a plain function.
 
     The function names what it reads: `expected`, `actual` (the output's text), `input`, `metadata`, `trajectory`,
@@ -134,7 +138,7 @@ def metric(
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
         raise ConfigurationError(f"`threshold` of {name} is a number between 0 and 1, not {show_value(threshold)}.")
 
-    def decorate(function: Callable[..., Any]) -> FunctionMetric:
+    def decorate(function: MarkingFunction) -> FunctionMetric:
         return FunctionMetric(
             function,
             name=name,

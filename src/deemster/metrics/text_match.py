@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, cast
 
 import msgspec
 from msgspec import Meta
@@ -33,19 +34,23 @@ class NormalizingMetric(BuiltinMetric, frozen=True, kw_only=True):
 
     family: ClassVar[str] = "lexical"
 
-    normalize: Any = ()
+    normalize: bool | Sequence[str] | None = ()
 
     def validate(self) -> None:
         """Refuse options that make no sense."""
         msgspec.structs.force_setattr(self, "normalize", parse_normalize_option(self.normalize))
 
+    def normalized(self, text: str) -> str:
+        """A text as the metric reads it."""
+        return normalize_text(text, cast("tuple[str, ...]", self.normalize))
+
     def expect(self, sample: Sample) -> Any:
         """The expected text, normalised."""
-        return normalize_text(expected_text(sample), self.normalize)
+        return self.normalized(expected_text(sample))
 
     def read(self, output: Output) -> str:
         """The output's text, normalised."""
-        return normalize_text(output_text(output), self.normalize)
+        return self.normalized(output_text(output))
 
     def non_empty(self, text: str) -> str:
         """An expected text, normalised, that some outputs do not hold.
@@ -53,7 +58,7 @@ class NormalizingMetric(BuiltinMetric, frozen=True, kw_only=True):
         Raises:
             UnscoredError: It is empty.
         """
-        text = normalize_text(text, self.normalize)
+        text = self.normalized(text)
         if not text:
             raise unscorable_sample("The expected text is empty, and every output would hold it.")
         return text
@@ -85,7 +90,7 @@ class ExactMatch(NormalizingMetric, frozen=True, kw_only=True):
     def expect(self, sample: Sample) -> tuple[str, ...]:
         """The accepted texts, normalised."""
         if not self.any_of:
-            return (normalize_text(expected_text(sample), self.normalize),)
+            return (self.normalized(expected_text(sample)),)
         expected = sample.expected_output
         if expected is None:
             raise no_expected()
@@ -93,7 +98,7 @@ class ExactMatch(NormalizingMetric, frozen=True, kw_only=True):
             raise unscorable_sample(
                 f"`expected_output` is a list of accepted texts with `any_of`, not {name_kind(expected)}."
             )
-        return tuple(normalize_text(text, self.normalize) for text in expected_texts(sample))
+        return tuple(self.normalized(text) for text in expected_texts(sample))
 
     def grade(self, expected: tuple[str, ...], actual: str) -> Mark:
         """Compare with each accepted text; the details tell of the one that agrees longest."""

@@ -138,8 +138,10 @@ class _Reader:
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             self.issue((name,), f"A role is a word such as `judge` or `judge:strict`, not {name!r:.80}.")
             return None
-        entry = with_preset(entry)
-        section = read_section(entry, ModelEntry, path=("models", name), environ=self._environ, place=self._place)
+        filled = with_preset(entry, self._environ)
+        if self._calls and filled is not entry and "base_url" not in entry:
+            self._check_address(name, entry["provider"])
+        section = read_section(filled, ModelEntry, path=("models", name), environ=self._environ, place=self._place)
         self.issues += [*(section.unset if self._calls else ()), *section.issues]
         given = section.value
         if not isinstance(given, dict):
@@ -169,6 +171,13 @@ class _Reader:
             settings["recording"] = str(self._folder / recording)
         return Role(client=client, **settings)
 
+    def _check_address(self, name: str, provider: str) -> None:
+        """Check that the environment has what the address of a provider is made of."""
+        for variable in PROVIDERS[provider].variables:
+            if not self._environ.get(variable):
+                message = f"The address of `{provider}` needs the variable `{variable}`; or write `base_url`."
+                self.issue((name, "provider"), message)
+
     def _check_settings(self, name: str, given: Mapping[str, Any]) -> None:
         """Check what the shape cannot say of single settings."""
         variable = given.get("api_key_env")
@@ -197,7 +206,8 @@ class _Reader:
 
     def _check_sources(self, name: str, given: Mapping[str, Any]) -> None:
         sources = [key for key in SOURCES if key in given and given[key] is not False]
-        if len(sources) != 1:
+        # A provider that is not known is an issue of its own.
+        if len(sources) != 1 and (sources or "provider" not in given):
             found = f", not {' and '.join(f'`{key}`' for key in sources)}" if sources else ""
             listed = ", ".join(f"`{key}`" for key in ("provider", *SOURCES))
             self.issue((name,), f"`models.{name}` has exactly one of {listed}{found}.")

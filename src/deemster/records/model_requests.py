@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from deemster.records.frozen_json import FrozenDict, freeze
 from deemster.records.marks import Cause, Mark
 from deemster.records.usage import Call, Usage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix: TypeAlias = NDArray[np.float32]
+else:
+    # The fields of a struct are resolved, and numpy is not loaded for that.
+    Matrix = Any
 
 JUDGE = "judge"
 EMBEDDING = "embedding"
@@ -122,7 +131,7 @@ class Vectors(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             them.
     """
 
-    values: Any
+    values: Matrix
     usage: Usage | None = None
     model: str | None = None
     calls: tuple[Call, ...] = ()

@@ -19,6 +19,7 @@ from deemster.judges.metric_catalog import card_spellings
 from deemster.models.budget import BudgetEntry
 from deemster.records import Execution, MetricCard, Sample, SampleFacts
 from deemster.records.shared_call_cost import PaidExecutions
+from deemster.report.broken_rules import BrokenSamples
 from deemster.report.corrected_rates import with_corrections
 from deemster.report.report_assembly import execution_entries, failure_entries, sample_entries
 from deemster.report.report_document import SCHEMA, Report
@@ -223,6 +224,7 @@ def _decide(run: FinishedRun, baseline: PinnedBaseline | None) -> GateDecision |
         metrics=card_spellings(record.cards),
         against_baseline=() if baseline is None else baseline.checks(gate, scorings=scorings),
         is_part=record.samples.part is not None,
+        name_samples=BrokenSamples(run.table, record.samples, record.findings.attacks).name,
     )
 
 

@@ -85,14 +85,14 @@ def _failing_positions(report: Report) -> Sequence[int]:
     if isinstance(samples, SampleEntries):
         return samples.failing()
     failing = (
-        (sample.pass_rate, _mean_score(report, sample), position)
+        (sample.pass_rate, mean_score(report, sample), position)
         for position, sample in enumerate(samples)
         if sample.pass_rate is not None and sample.passed < sample.repetitions
     )
     return [position for _, _, position in sorted(failing)]
 
 
-def _mean_score(report: Report, sample: SampleEntry) -> float:
+def mean_score(report: Report, sample: SampleEntry) -> float:
     """The mean score of a sample, where 1 is best; a metric without a score counts as 0."""
     scores = [
         0.0 if spread.mean is None else spread.mean if report.metrics[name].higher_is_better else 1 - spread.mean

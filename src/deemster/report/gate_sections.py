@@ -10,7 +10,7 @@ from deemster.text.text_sections import DataText, SentenceText, TextSection, tab
 
 # The rules of a gate whose numbers are counts.
 _DECIMALS = 4
-_COUNTED = ("max_unscored", "max_newly_failing", "max_removed")
+_COUNTED = ("max_unscored", "max_newly_failing", "max_removed", "max_critical_successes")
 
 
 def gate_verdict(gate: GateDecision, part: SelectedPart | None) -> str:

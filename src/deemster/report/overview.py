@@ -88,16 +88,19 @@ def overview_sections(report: Report, named: NamedRun | None = None, *, whole: s
 def _verdict(report: Report) -> TextSection:
     """The decision, how many samples passed, and what a reader must know before believing it."""
     run = report.run
-    decided: TextLine = ("No gate. ",)
+    decided: TextLine = ("No gate.",)
     if report.gate is not None and report.gate.checks:
         before, decision, after = gate_verdict(report.gate, run.part).partition(report.gate.decision)
-        decided = (before, decision, f"{after} ")
-    title: TextLine = (*decided, _passed(report))
+        decided = (before, decision, after)
+    title: TextLine = (*decided, " ", _passed(report))
 
     lines: list[TextLine] = []
-    if run.status != "complete":
-        reason = run.reason or "no reason is known"
-        lines.append((f"Warning: this run is {run.status}: ", SentenceText(reason[:_REASON_CHARS]), "."))
+    reason = SentenceText(_cut(run.reason or "no reason is known"))
+    if run.status == "incomplete":
+        title = ("Incomplete: ", reason, ". ", _passed(report))
+        lines.append(decided)
+    elif run.status == "mixed":
+        lines.append(("Warning: this run is mixed: ", reason, "."))
     lines += islice(panel_lines(report), _MOST_WARNINGS)
     lines.append(_run_line(report))
     lines += _further_numbers(report)

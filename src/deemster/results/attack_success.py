@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.datasets.attack_facts import SEVERITIES, AttackedSamples, Severity
+from deemster.datasets.attack_facts import SEVERITIES, AttackedSample, AttackedSamples, Severity
 from deemster.records import MetricCard
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
@@ -98,12 +98,7 @@ def summarize_attacks(marks: MarkTable, attacks: AttackedSamples) -> Adversarial
         return None
     kinds = [attacks.kinds[sample.kind] for sample in samples]
     places = _deciding(marks.cards)
-    outcomes = _outcomes(
-        marks,
-        places,
-        np.array([sample.position for sample in samples], dtype=np.int64),
-        np.array([kind.refusal_expected is True for kind in kinds], dtype=np.bool_),
-    )
+    outcomes = _attack_outcomes(marks, attacks, samples)
     groups = _Groups(outcomes, [sample.seed for sample in samples], [kind.severity for kind in kinds])
     frameworks = sorted({name for kind in attacks.kinds for name in kind.frameworks})
     mutated = any(sample.mutator is not None for sample in samples)
@@ -120,6 +115,30 @@ def summarize_attacks(marks: MarkTable, attacks: AttackedSamples) -> Adversarial
         ),
         mutators=groups.split([(sample.mutator or "(none)",) for sample in samples]) if mutated else (),
     )
+
+
+def succeeded_attacks(marks: MarkTable, attacks: AttackedSamples, *, severity: Severity | None = None) -> list[int]:
+    """The places of the samples whose attack succeeded in a repetition, in the order of the dataset.
+
+    Args:
+        marks: The marks of the run.
+        attacks: Which of its samples are attacks.
+        severity: Only attacks of this severity; None for all.
+    """
+    samples = [sample for sample in attacks.samples if sample.position < marks.samples]
+    succeeded = (_attack_outcomes(marks, attacks, samples) == _SUCCEEDED).any(axis=1).tolist()
+    return [
+        sample.position
+        for sample, is_through in zip(samples, succeeded, strict=True)
+        if is_through and severity in (None, attacks.kinds[sample.kind].severity)
+    ]
+
+
+def _attack_outcomes(marks: MarkTable, attacks: AttackedSamples, samples: Sequence[AttackedSample]) -> NDArray[np.int8]:
+    """For each of some attacks and each repetition, whether it succeeded."""
+    positions = np.array([sample.position for sample in samples], dtype=np.int64)
+    refusals = [attacks.kinds[sample.kind].refusal_expected is True for sample in samples]
+    return _outcomes(marks, _deciding(marks.cards), positions, np.array(refusals, dtype=np.bool_))
 
 
 def _deciding(cards: Sequence[MetricCard]) -> list[int]:

@@ -236,7 +236,7 @@ class Criterion(CriterionEntry, frozen=True, dict=True):
             label: code for code, label in enumerate(self.labels)
         }
 
-    def code(self, label: Any) -> int:
+    def code(self, label: str | float) -> int:
         """The code of a verdict or option; `CANNOT_ASSESS` is known to every kind.
 
         Case and white space around a label do not count. On a binary criterion yes, true and 1 are MET, and no, false
@@ -261,7 +261,7 @@ class Criterion(CriterionEntry, frozen=True, dict=True):
             self._unknown(label, self.labels)
         return found
 
-    def cell(self, label: Any) -> int | float:
+    def cell(self, label: str | float) -> int | float:
         """The code of a verdict, or the number itself on a numeric criterion.
 
         Raises:
@@ -272,7 +272,7 @@ class Criterion(CriterionEntry, frozen=True, dict=True):
         """
         return self.number(label) if self.kind == "numeric" and not self._abstains(label) else self.code(label)
 
-    def number(self, label: Any) -> float:
+    def number(self, label: str | float) -> float:
         """A number within the range of a numeric criterion.
 
         Raises:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from deemster.errors import list_names, visible
 
 Codes = NDArray[np.int64]
-Labels = tuple[Any, ...]
+Labels = tuple[Hashable, ...]
 MISSING = -1
 _NUMBERS = frozenset({int, float, bool, type(None)})
 # Beyond this, two whole numbers can become one float and so one label.
@@ -20,7 +20,9 @@ _EXACT = 2.0**53
 _NARROW = 4096
 
 
-def encode(*sides: Sequence[Any] | NDArray[Any], labels: Iterable[Any] | None = None) -> tuple[list[Codes], Labels]:
+def encode(
+    *sides: Sequence[Hashable] | NDArray[Any], labels: Iterable[Hashable] | None = None
+) -> tuple[list[Codes], Labels]:
     """Each side's labels as positions in one common list of labels, and that list.
 
     Without ``labels`` the list is what occurs, sorted (in order of appearance where labels cannot be compared).
@@ -54,7 +56,10 @@ def encode(*sides: Sequence[Any] | NDArray[Any], labels: Iterable[Any] | None = 
 
 
 def pair_table(
-    a: Sequence[Any] | NDArray[Any], b: Sequence[Any] | NDArray[Any], *, labels: Iterable[Any] | None = None
+    a: Sequence[Hashable] | NDArray[Any],
+    b: Sequence[Hashable] | NDArray[Any],
+    *,
+    labels: Iterable[Hashable] | None = None,
 ) -> tuple[NDArray[np.float64], Labels, int]:
     """The table of two raters' pairs (rows the first), its labels, and how many pairs miss a side.
 
@@ -93,7 +98,7 @@ def cluster_codes(clusters: Sequence[Hashable] | NDArray[np.generic], n: int) ->
     return codes, len(places)
 
 
-def _numbers(side: Sequence[Any] | NDArray[Any]) -> NDArray[Any] | None:
+def _numbers(side: Sequence[Hashable] | NDArray[Any]) -> NDArray[Any] | None:
     """The side as an array of numbers where it is one or can be one without a change of meaning."""
     if isinstance(side, np.ndarray):
         return side if side.dtype.kind in "biuf" and side.ndim == 1 else None
@@ -112,7 +117,7 @@ def _numbers(side: Sequence[Any] | NDArray[Any]) -> NDArray[Any] | None:
     return None if int in kinds and (np.abs(array) > _EXACT).any() else array
 
 
-def _encode_numbers(sides: list[NDArray[Any]], labels: Iterable[Any] | None) -> tuple[list[Codes], Labels]:
+def _encode_numbers(sides: list[NDArray[Any]], labels: Iterable[Hashable] | None) -> tuple[list[Codes], Labels]:
     every = np.concatenate(sides) if sides else np.zeros(0)
     present = ~np.isnan(every) if every.dtype.kind == "f" else np.ones(len(every), dtype=bool)
     distinct, places = _find_distinct(every[present])
@@ -139,7 +144,7 @@ def _find_distinct(values: NDArray[Any]) -> tuple[NDArray[Any], Codes]:
     return distinct, places.astype(np.int64)
 
 
-def _scale(seen: list[Any], labels: Iterable[Any] | None) -> Labels:
+def _scale(seen: list[Any], labels: Iterable[Hashable] | None) -> Labels:
     if labels is None:
         try:
             return tuple(sorted(seen))
@@ -182,7 +187,7 @@ def unbox(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _unbox_side(side: Sequence[Any] | NDArray[Any]) -> Sequence[Any] | NDArray[Any]:
+def _unbox_side(side: Sequence[Hashable] | NDArray[Any]) -> Sequence[Hashable] | NDArray[Any]:
     if isinstance(side, np.ndarray) or not any(issubclass(kind, np.generic) for kind in set(map(type, side))):
         return side
     return list(map(unbox, side))

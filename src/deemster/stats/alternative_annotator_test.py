@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -61,8 +61,8 @@ class AlternativeAnnotator(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
 
 
 def alternative_annotator_test(
-    judge: Sequence[Any] | NDArray[Any],
-    annotators: Mapping[str, Sequence[Any]] | Sequence[Sequence[Any]] | NDArray[Any],
+    judge: Sequence[Hashable] | NDArray[Any],
+    annotators: Mapping[str, Sequence[Hashable]] | Sequence[Sequence[Hashable]] | NDArray[Any],
     *,
     ordinal: bool = False,
     epsilon: float = 0.2,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -16,7 +16,7 @@ from deemster.stats.agreement_from_sums import disagreement
 from deemster.stats.confidence_interval import ConfidenceInterval, normal_quantile
 from deemster.stats.nan_arithmetic import Floats, float_or_none
 
-Side = Sequence[Any] | NDArray[Any]
+Side = Sequence[Hashable] | NDArray[Any]
 Weights = Literal["linear", "quadratic"] | ArrayLike | None
 
 
@@ -24,7 +24,7 @@ class Confusion(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of pairs: a row for each label of the first rater, a column for each of the second."""
 
     matrix: tuple[tuple[int, ...], ...]
-    labels: tuple[Any, ...]
+    labels: tuple[Hashable, ...]
     n: int
     missing: int
 
@@ -63,7 +63,7 @@ class Kappa(Agreement, frozen=True, kw_only=True):
     p_value: float | None = None
 
 
-def confusion(a: Side, b: Side, *, labels: Iterable[Any] | None = None) -> Confusion:
+def confusion(a: Side, b: Side, *, labels: Iterable[Hashable] | None = None) -> Confusion:
     """How often the first rater's label meets each of the second's: T_ij, the pairs (i, j).
 
     Full agreement leaves all pairs on the diagonal. Without a pair every count is 0; it is never undefined.
@@ -87,7 +87,7 @@ def confusion(a: Side, b: Side, *, labels: Iterable[Any] | None = None) -> Confu
 
 
 def cohen_kappa(
-    a: Side, b: Side, *, weights: Weights = None, labels: Iterable[Any] | None = None, confidence: float = 0.95
+    a: Side, b: Side, *, weights: Weights = None, labels: Iterable[Hashable] | None = None, confidence: float = 0.95
 ) -> Kappa:
     """Cohen's kappa of two raters, plain or weighted: 1 - Σw·p_ij/Σw·p_i·p_j.
 
@@ -155,7 +155,7 @@ def kappa_from_table(table: ArrayLike, *, weights: Weights = None, confidence: f
     )
 
 
-def scott_pi(a: Side, b: Side, *, labels: Iterable[Any] | None = None, confidence: float = 0.95) -> Agreement:
+def scott_pi(a: Side, b: Side, *, labels: Iterable[Hashable] | None = None, confidence: float = 0.95) -> Agreement:
     """Scott's pi of two raters: (p_o - Σπ²)/(1 - Σπ²), π the mean of both raters' margins.
 
     Chance here draws both raters from one common distribution, so a difference of margins counts as disagreement.
@@ -197,7 +197,7 @@ def scott_pi(a: Side, b: Side, *, labels: Iterable[Any] | None = None, confidenc
     )
 
 
-def pabak(a: Side, b: Side, *, labels: Iterable[Any] | None = None, confidence: float = 0.95) -> Agreement:
+def pabak(a: Side, b: Side, *, labels: Iterable[Hashable] | None = None, confidence: float = 0.95) -> Agreement:
     """Kappa adjusted for prevalence and bias: (K·p_o - 1)/(K - 1), chance being 1/K.
 
     It is a straight line of the accuracy, so it neither falls nor rises with the margins; K is the number of labels

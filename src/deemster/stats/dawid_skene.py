@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from deemster.stats._label_codes import is_missing, unbox
 from deemster.stats.nan_arithmetic import Floats
 
-Votes: TypeAlias = Mapping[Hashable, Mapping[Hashable, Any]] | Sequence[Sequence[Any]] | NDArray[Any]
+Votes: TypeAlias = Mapping[Hashable, Mapping[Hashable, Any]] | Sequence[Sequence[Hashable]] | NDArray[Any]
 Indices: TypeAlias = NDArray[np.int64]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from deemster.stats.confidence_interval import ConfidenceInterval, check_confide
 from deemster.stats.nan_arithmetic import Floats, float_or_none
 from deemster.stats.student_distribution import t_quantile
 
-Ratings = Sequence[Sequence[Any]] | NDArray[Any]
+Ratings = Sequence[Sequence[Hashable]] | NDArray[Any]
 
 
 class Fleiss(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class Fleiss(msgspec.Struct, frozen=True, kw_only=True):
     p_value: float | None = None
 
 
-def encode_ratings(ratings: Ratings, *, labels: Iterable[Any] | None = None) -> tuple[Codes, Labels]:
+def encode_ratings(ratings: Ratings, *, labels: Iterable[Hashable] | None = None) -> tuple[Codes, Labels]:
     """Rows of labels, a row for each rater, as codes ``[raters, units]`` (-1 missing) and the labels they stand for.
 
     Raises:
@@ -158,7 +158,7 @@ def _category_kappas(counts: Floats, raters: int) -> tuple[float | None, ...]:
 
 
 def gwet_ac(
-    ratings: Ratings, *, weights: Weights = None, labels: Iterable[Any] | None = None, confidence: float = 0.95
+    ratings: Ratings, *, weights: Weights = None, labels: Iterable[Hashable] | None = None, confidence: float = 0.95
 ) -> Agreement:
     """Gwet's AC1 of two or more raters, or AC2 with weights: (p_o - p_e)/(1 - p_e).
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, overload
 
 import msgspec
@@ -39,13 +39,16 @@ class Alpha(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @overload
-def krippendorff_alpha(data: Ratings, *, level: Level = ..., labels: Iterable[Any] | None = ...) -> Alpha: ...
+def krippendorff_alpha(data: Ratings, *, level: Level = ..., labels: Iterable[Hashable] | None = ...) -> Alpha: ...
 @overload
 def krippendorff_alpha(
-    data: Ratings, *, level: tuple[Level, ...] | list[Level], labels: Iterable[Any] | None = ...
+    data: Ratings, *, level: tuple[Level, ...] | list[Level], labels: Iterable[Hashable] | None = ...
 ) -> dict[Level, Alpha]: ...
 def krippendorff_alpha(
-    data: Ratings, *, level: Level | tuple[Level, ...] | list[Level] = "nominal", labels: Iterable[Any] | None = None
+    data: Ratings,
+    *,
+    level: Level | tuple[Level, ...] | list[Level] = "nominal",
+    labels: Iterable[Hashable] | None = None,
 ) -> Alpha | dict[Level, Alpha]:
     """Krippendorff's alpha: 1 - (n - 1)·Σo·δ²/Σn_c·n_k·δ² over the coincidences o of values in one unit.
 

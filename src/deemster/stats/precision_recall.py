@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Hashable, Iterable
 
 import msgspec
 import numpy as np
@@ -46,7 +45,7 @@ class PrecisionRecallF1(msgspec.Struct, frozen=True, kw_only=True):
     missing: int
 
 
-def phi(a: Side, b: Side, *, labels: Iterable[Any] | None = None) -> TableStatistic:
+def phi(a: Side, b: Side, *, labels: Iterable[Hashable] | None = None) -> TableStatistic:
     """The correlation of two two-valued labels: (tp·tn - fp·fn)/√((tp+fp)(tp+fn)(tn+fp)(tn+fn)).
 
     It is Matthews' coefficient, and on such data Pearson's, Spearman's and Kendall's as well. 1 is full agreement, -1
@@ -75,7 +74,12 @@ def phi(a: Side, b: Side, *, labels: Iterable[Any] | None = None) -> TableStatis
 
 
 def precision_recall_f1(
-    true: Side, predicted: Side, *, positive: Any = 1, labels: Iterable[Any] | None = None, confidence: float = 0.95
+    true: Side,
+    predicted: Side,
+    *,
+    positive: Hashable = 1,
+    labels: Iterable[Hashable] | None = None,
+    confidence: float = 0.95,
 ) -> PrecisionRecallF1:
     """Precision tp/(tp+fp), recall tp/(tp+fn) and F1 2tp/(2tp+fp+fn) of one class against the rest.
 
@@ -123,7 +127,7 @@ def precision_recall_f1(
     )
 
 
-def balanced_accuracy(true: Side, predicted: Side, *, labels: Iterable[Any] | None = None) -> TableStatistic:
+def balanced_accuracy(true: Side, predicted: Side, *, labels: Iterable[Hashable] | None = None) -> TableStatistic:
     """The mean recall of the labels that occur in the truth, so that a rare one weighs as much as a common one.
 
     1 is full agreement; a constant answer gets 1/K. Undefined (None) where fewer than two labels occur in the truth.

@@ -33,7 +33,6 @@ class ChangeQuery(NamedTuple):
     Attributes:
         statuses: What became of them; every one unless given.
         metric: Only samples whose score of this metric changed; `difference` is then that of this metric.
-        tags: Tags that they have, all of them.
         text: Words that occur in them, in either run.
         fields: Where the text is looked for.
         sort: `change` for the order of the report, `id`, `position`, or `difference`.
@@ -42,7 +41,6 @@ class ChangeQuery(NamedTuple):
 
     statuses: tuple[str, ...] = ()
     metric: str | None = None
-    tags: tuple[str, ...] = ()
     text: str = ""
     fields: tuple[str, ...] = ()
     sort: str = "change"
@@ -122,8 +120,6 @@ class OpenedComparison:
             before, after = self.scores(query.metric)
             difference = after - before
             fits &= np.abs(difference) > 1e-9
-        if query.tags:
-            fits &= self._fits(SampleQuery(tags=query.tags))
         if query.text:
             fits &= self._fits(SampleQuery(text=query.text, fields=query.fields))
         return self._sorted(np.flatnonzero(fits), query, difference)

@@ -99,7 +99,6 @@ class Query:
             passed=self.yes_no("passed"),
             unstable=self.yes_no("unstable"),
             cause=self.texts.get("cause"),
-            tags=self.many("tag"),
             only=self.many("only"),
             min_ms=self.number("min_ms"),
             max_ms=self.number("max_ms"),
@@ -118,7 +117,6 @@ class Query:
         return ChangeQuery(
             statuses=tuple(part for value in self.many("status") for part in value.split(",")),
             metric=self.texts.get("metric"),
-            tags=self.many("tag"),
             text=self.texts.get("text", ""),
             fields=self._fields(),
             sort=self.texts.get("sort", "change"),

@@ -56,8 +56,7 @@ class SampleQuery(NamedTuple):
         passed: Whether it passed in every repetition.
         unstable: Whether it passed in some repetitions and not in all.
         cause: A cause for which it has no score; `any` for every one.
-        tags: Tags that it has, all of them; `(untagged)` for none.
-        only: What `--only` says of it, such as `tag:x`, `id:q*`, `lang=de` or `failed`.
+        only: What `--only` says of it, such as `tag:x`, `id:q*`, `lang=de` or `failed`; `tag:(untagged)` for no tag.
         min_ms: The least latency in milliseconds.
         max_ms: The greatest latency.
         text: Words that occur in it, upper or lower case.
@@ -72,7 +71,6 @@ class SampleQuery(NamedTuple):
     passed: bool | None = None
     unstable: bool | None = None
     cause: str | None = None
-    tags: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     min_ms: float | None = None
     max_ms: float | None = None
@@ -131,7 +129,6 @@ def _conditions(run: OpenedRun, query: SampleQuery) -> Iterator[NDArray[np.bool_
             yield ((counts > 0) & (counts < repetitions)) == query.unstable
     if query.cause is not None:
         yield _has_cause(run, places, query.cause)
-    yield from (_has_tag(run, tag) for tag in query.tags)
     if query.min_ms is not None or query.max_ms is not None:
         yield from _within(mean_latencies(run.table), query.min_ms, query.max_ms)
 
