@@ -29,6 +29,7 @@ LONGEST = (Path(__file__).parent, Path(__file__).parent / "faults", Path(__file_
 REACHED = "DEEMSTER_TESTS_REACHED"
 MEMORY = Path("/dev/shm")
 MADE_FOLDER = pytest.StashKey[Path]()
+FOLDER = "deemster-tests-"
 # Then a test that is not run is a failure.
 RUNS_ALL = "DEEMSTER_ALL_TESTS"
 
@@ -50,7 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         # The tests make thousands of small databases: in memory, where it has room.
         if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
-            os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="deemster-tests-", dir=MEMORY)
+            remove_folders_of_dead_sessions()
+            prefix = f"{FOLDER}{os.getpid()}-"
+            os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix=prefix, dir=MEMORY)
             config.stash[MADE_FOLDER] = Path(tempfile.tempdir)
         # Some hundred processes load the package; without bytecode each of them would compile it again.
         compileall.compile_dir(PACKAGE, quiet=1)
@@ -75,6 +78,14 @@ def pytest_configure(config: pytest.Config) -> None:
     notes, os.environ[REACHED] = tempfile.mkstemp(prefix="deemster-reached-")
     os.close(notes)
     config.add_cleanup(partial(Path(os.environ[REACHED]).unlink, missing_ok=True))
+
+
+def remove_folders_of_dead_sessions() -> None:
+    """Free the memory that failing sessions have left to be looked at, once the next session begins."""
+    for folder in MEMORY.glob(f"{FOLDER}*"):
+        process = folder.name.removeprefix(FOLDER).partition("-")[0]
+        if process.isdigit() and not Path("/proc", process).is_dir():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def lane_of(config: pytest.Config) -> Lane:

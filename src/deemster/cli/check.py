@@ -37,7 +37,6 @@ _HEAD = ("role", "model", "works", "latency", "tokens", "price")
 @click.command(
     "check",
     cls=Verb,
-    short_help="Find mistakes in files, try the models, say what a run costs.",
     examples=["deemster check suite.yml", "deemster check . --offline", "deemster check golden.csv answers.yml"],
     see_also=["run", "audit", "plan"],
 )

@@ -33,7 +33,6 @@ for the fact of the handbook in each answer. Is the short prompt as good?
 @click.command(
     "demo",
     cls=Verb,
-    short_help="See two versions compared, one of which is worse.",
     examples=["deemster demo", "deemster demo /tmp/demo"],
     see_also=["init", "run", "compare"],
 )

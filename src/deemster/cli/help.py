@@ -132,7 +132,6 @@ TOPICS = {
 @click.command(
     "help",
     cls=Verb,
-    short_help="Say what commands share: names of runs, samples, files, money.",
     examples=["deemster help", "deemster help samples", "deemster help money"],
     see_also=["metrics"],
 )

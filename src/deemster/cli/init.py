@@ -31,7 +31,6 @@ REPORTS = ("report.html", "report.xml")
 @click.command(
     "init",
     cls=Verb,
-    short_help="Write a small suite that runs offline, and a GitHub workflow.",
     examples=["deemster init", "deemster init shop --template rag"],
     see_also=["check", "run"],
 )

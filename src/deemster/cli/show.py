@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 @click.command(
     "show",
     cls=Verb,
-    short_help="List the runs; show a report, what failed in it, or one sample.",
     headings={
         "The list of runs": ("--since", "--until", "--suite"),
         "One run": ("--failed", "--against", "--only", "--prompts"),
