@@ -6,7 +6,7 @@ import difflib
 import heapq
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -63,23 +63,22 @@ def failing_samples(report: Report) -> Iterator[ExecutedSample]:
             yield executed._replace(executions=failed)
 
 
-def worst_samples(report: Report, most: int) -> list[ExecutedSample]:
+def worst_samples(report: Report, most: int, *, before: Collection[str] = ()) -> list[ExecutedSample]:
     """The worst samples that did not pass with those repetitions, worst first; equal ones as the dataset has them.
 
     Args:
         report: The report.
         most: How many at most.
+        before: The ids of samples that come before all others.
     """
     failing = (
-        (sample.pass_rate, _mean_score(report, sample), position, sample)
+        ((sample.id not in before, sample.pass_rate, _mean_score(report, sample)), position, sample)
         for position, sample in enumerate(report.samples)
         if sample.pass_rate is not None and sample.passed < sample.repetitions
     )
-    worst = heapq.nsmallest(most, failing, key=itemgetter(0, 1, 2))
-    executions = _executions_at(report, [position for _, _, position, _ in worst])
-    return [
-        ExecutedSample(position, sample, failed_executions(executions[position])) for _, _, position, sample in worst
-    ]
+    worst = heapq.nsmallest(most, failing, key=itemgetter(0, 1))
+    executions = _executions_at(report, [position for _, position, _ in worst])
+    return [ExecutedSample(position, sample, failed_executions(executions[position])) for _, position, sample in worst]
 
 
 def _executions_at(report: Report, positions: Sequence[int]) -> dict[int, list[ExecutionEntry]]:
@@ -121,6 +120,17 @@ def count_failing(report: Report) -> int:
     return sum(sample.passed < sample.repetitions for sample in report.samples if sample.pass_rate is not None)
 
 
+def count_passed(report: Report) -> str:
+    """How many samples passed every metric that applies to them."""
+    failing = count_failing(report)
+    rated = report.totals.samples - report.totals.samples_not_applicable
+    if not rated:
+        return "No metric applies to any sample."
+    if rated == 1:
+        return "The sample did not pass." if failing else "The sample passed."
+    return f"{failing:,} of {rated:,} samples did not pass." if failing else f"All {rated:,} samples passed."
+
+
 def is_failed(mark: MarkEntry) -> bool:
     """Whether a mark has no score, or one that does not pass."""
     return not isinstance(mark, ScoreEntry) or not mark.success
@@ -129,10 +139,7 @@ def is_failed(mark: MarkEntry) -> bool:
 def failing_section(report: Report) -> TextSection:
     """The first samples that did not pass, each with the reasons."""
     title = ("Samples that did not pass",)
-    details = [
-        describe_sample(report, failing.sample, failing.executions)
-        for failing in islice(failing_samples(report), SHOWN)
-    ]
+    details = [describe_sample(report, failing.sample, failing.executions) for failing in worst_samples(report, SHOWN)]
     if not details:
         return TextSection(title, [("None: every metric passed everywhere.",)], key="samples")
     count = count_failing(report)
