@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import tomllib
@@ -82,7 +83,8 @@ class Clone:
         )
 
     def deemster(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        return self.called(".venv/bin/deemster", *argv)
+        # The store of the demo.
+        return self.called(".venv/bin/deemster", *argv, DEEMSTER_STORE="build/demo/.deemster/runs.db")
 
     def python(self, code: str) -> subprocess.CompletedProcess[str]:
         return self.called(".venv/bin/python", "-c", code)
@@ -94,7 +96,7 @@ def clone(tmp_path_factory):
 
 
 def test_demo_compares_two_versions_and_leaves_the_clone_as_it_was(clone):
-    assert (clone.demo.returncode, clone.demo.stderr) == (0, "")
+    assert clone.demo.returncode == 0, clone.demo.stderr
     again = clone.deemster("demo", "build/demo")
     assert clone.demo.stdout.startswith(again.stdout)
     assert "Gate: fail" in again.stdout
@@ -145,6 +147,14 @@ def test_what_needs_an_extra_names_it_and_ends_with_2(clone):
         done = clone.deemster(*argv)
         assert done.returncode == 2, done.stdout + done.stderr
         assert f"deemster[{extra}]" in done.stderr
+
+
+def test_hint_how_to_install_an_extra_works_where_deemster_came_from_a_clone(clone):
+    hint = clone.deemster("view", "--port", "0").stderr.partition("pip ")[2].strip()
+    assert hint == "install 'deemster[view]'"
+    done = clone.called(".venv/bin/python", "-m", "pip", *shlex.split(hint), "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "Would install starlette" in done.stdout
 
 
 def test_quick_tests_and_every_offline_example_pass_without_an_extra(clone):

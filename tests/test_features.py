@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
-SOURCE = Path(__file__).parent.parent / "src" / "deemster"
+from tests.builders.source_trees import ONE_WORKER, SOURCE, syntax_tree
+
+pytestmark = ONE_WORKER
 MOST = 4
 
 
@@ -129,8 +131,7 @@ def imports() -> dict[str, frozenset[str]]:
 
 
 def imported_files(file: str, files: set[str]) -> Iterator[str]:
-    tree = ast.parse((SOURCE / f"{file}.py").read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
+    for node in ast.walk(syntax_tree(f"{file}.py")):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("deemster."):
             module = node.module.removeprefix("deemster.").replace(".", "/")
             yield module

@@ -165,11 +165,21 @@ def test_planted_text_is_in_no_format_of_a_report_without_text(given, expected, 
         },
     }
     trajectory = {"tool_calls": [{"name": said, "arguments": {said: said}, "result": found}], "finish_reason": said}
+    asked = {"tool_arguments": [{"tool": said, "arguments": {said: said}}], "max_steps": 3, "requires_approval": [said]}
+    samples = [
+        dm.Sample("a", given, expected, metadata),
+        dm.Sample("b", given, said, {}),
+        # A metric that could read no sample is refused.
+        dm.Sample("number", given, 1, {"trajectory": asked}),
+        dm.Sample("label", given, "low", {}),
+    ]
     job = resolve_arguments(
-        dm.Dataset([dm.Sample("a", given, expected, metadata), dm.Sample("b", given, said, {})], name="planted"),
+        dm.Dataset(samples, name="planted"),
         outputs=[
             {"id": "a", "output": f"{said} [{said}]", "retrieved": found, "trajectory": trajectory},
             {"id": "b", "error": said},
+            {"id": "number", "output": said, "trajectory": trajectory},
+            {"id": "label", "output": said},
         ],
         metrics=[*BUILT_IN, _Leaky()],
     )

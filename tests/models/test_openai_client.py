@@ -22,24 +22,10 @@ from deemster.models.http_endpoint import HttpResponse, error_message, redact_ur
 from deemster.models.model_client import ModelFailure
 from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding
 from deemster.records import Answer, Ask, Message, Usage
-from deemster.testing import ModelServer
 
 KEY = "my/own+key=with signs%and 32 letters"
 SCHEMA = {"type": "object", "properties": {"reason": {"type": "string"}, "score": {"type": "number"}}}
 ASK = Ask(messages=(Message("system", "Judge."), Message("user", "A text.")), schema=SCHEMA)
-
-
-@pytest.fixture(scope="module")
-def shared():
-    with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(shared):
-    shared.forget()
-    shared.refuses, shared.logprobs = frozenset(), True
-    return shared
 
 
 def asked(client, *asks):
@@ -143,6 +129,15 @@ def test_user_parameters_are_never_dropped(server):
     assert answered(server, extra={"seed": 1}).kind == "refused"
     assert answered(server, extra={"temperature": 0.3}).kind == "refused"
     assert answered(server, extra={"logprobs": True}).kind == "refused"
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+def test_limit_of_the_user_is_the_only_one_under_the_name_that_the_endpoint_takes(server, name):
+    server.refuses = frozenset({"max_tokens"})
+    assert isinstance(answered(server, extra={name: 99}), Answer)
+    document = server.requests[-1].document
+    assert document["max_completion_tokens"] == 99
+    assert "max_tokens" not in document
 
 
 @pytest.mark.parametrize("status", [400, 422])
@@ -536,6 +531,15 @@ def test_empty_truncated_reply_names_max_tokens(server):
     assert client.most_tokens(ASK) == 17_408
 
 
+def test_verdict_that_hidden_reasoning_cut_off_is_asked_for_with_more_tokens(server):
+    cut = {"index": 0, "message": {"content": '{"reason": "It'}, "finish_reason": "length"}
+    used = {"prompt_tokens": 9, "completion_tokens": 1024, "completion_tokens_details": {"reasoning_tokens": 1000}}
+    server.play(["merge=" + json.dumps({"choices": [cut], "usage": used})])
+    first, second = asked(OpenAIChat(server.url, "m"), ASK, ASK)
+    assert (first.kind, first.usage.reasoning_tokens) == ("shape", 1000)
+    assert isinstance(second, Answer)
+
+
 def test_limit_of_free_text_or_of_the_user_does_not_grow(server):
     cut = {"index": 0, "message": {"content": "", "reasoning": "Hm"}, "finish_reason": "length"}
     free = msgspec.structs.replace(ASK, schema=None, max_tokens=9)
@@ -558,7 +562,7 @@ def test_what_a_model_takes_not_is_said_once(server):
     client = OpenAIChat(server.url, "m")
     assert client.notes == []
     asked(client, ASK, ASK)
-    assert client.notes == ["`m` takes no temperature and no seed: it was asked at its default."]
+    assert client.notes == ["`m` takes no temperature and no seed: it was asked without, so its answers may vary."]
 
 
 ECHOES = {
@@ -569,6 +573,45 @@ ECHOES = {
     "word": (400, {"error": {"message": "The temperature of the server is high."}}, False),
     "other": (500, {"error": {"message": "Unknown parameter: seed"}}, False),
 }
+
+
+# As providers say it, from threads of 2025 and 2026.
+REFUSALS = [
+    ("temperature", "Unsupported value: 'temperature' does not support 0.0 with this model. Only 1 is supported."),
+    ("temperature", "`temperature` is deprecated for this model."),
+    ("temperature", "Argument not supported on this model: temperature"),
+    ("temperature", "invalid temperature: only 1 is allowed for this model"),
+    ("logprobs", "You are not allowed to request logprobs from this model"),
+    ("logprobs", "Unrecognized request argument supplied: logprobs"),
+    ("logprobs", "Logprobs is not enabled for models/gemini-2.5-flash-lite"),
+    ("response_format", "This response_format type is unavailable now"),
+    ("response_format", "This model does not support response format `json_schema`."),
+    ("response_format", "'messages' must contain the word 'json' to use 'response_format' of type 'json_object'."),
+    (
+        "response_format",
+        "Unknown name \"additionalProperties\" at 'generation_config.response_schema': Cannot find field.",
+    ),
+    ("response_format", "'response_format.type' must be 'json_schema' or 'text'"),
+    (
+        "max_tokens",
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'.",
+    ),
+    ("seed", "property 'seed' is unsupported"),
+    (None, "This model's maximum context length is 8192 tokens."),
+    (None, "temperature must be between 0 and 1"),
+    (None, "The prompt was filtered."),
+]
+
+
+@pytest.mark.parametrize(("name", "message"), REFUSALS)
+def test_what_providers_say_is_understood(name, message):
+    client = OpenAIChat("http://127.0.0.1:9/v1", "m")
+    ask = msgspec.structs.replace(ASK, logprobs=2)
+    before = client.request(ask)
+    body = json.dumps({"error": {"message": message}}).encode()
+    assert client.capabilities.learn(400, body, sent=before, extra={}) is (name is not None)
+    after = client.request(ask)
+    assert {key for key in before if before[key] != after.get(key)} - {"top_logprobs"} == ({name} if name else set())
 
 
 @pytest.mark.parametrize("name", ECHOES)

@@ -269,7 +269,11 @@ def judge(ask):
 @pytest.fixture
 def essays(tmp_path):
     """A viewer for ada over an evaluation by the metric `rubric`, and its store."""
-    samples = [{"id": f"s{at}", "input": {"question": "?"}, "expected_output": None} for at in range(3)]
+    # A metric that could score none of the samples is refused.
+    expected = [None, None, "Text."]
+    samples = [
+        {"id": f"s{at}", "input": {"question": "?"}, "expected_output": text} for at, text in enumerate(expected)
+    ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dm.evaluate(

@@ -86,7 +86,7 @@ def name_run(store: Store, report: Report, name: str, *, store_flag: str) -> Nam
         name,
         store_flag,
         has_baseline=baseline is not None and baseline.run != report.run.id,
-        broken=() if evidence is None else evidence.newly_failing_ids,
+        broken=() if evidence is None else tuple(sample.position for sample in evidence.first_broken),
     )
 
 

@@ -32,7 +32,6 @@ _SHARE = NumberRange(0, 1)
 @click.group(
     "audit",
     cls=VerbGroup,
-    short_help="Audit the evaluation itself: judges, metrics, gate, dataset.",
     examples=[
         "deemster audit judge --suite suite.yml",
         "deemster audit metrics suite.yml",

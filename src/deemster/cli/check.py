@@ -37,7 +37,6 @@ _HEAD = ("role", "model", "works", "latency", "tokens", "price")
 @click.command(
     "check",
     cls=Verb,
-    short_help="Find mistakes in files, try the models, say what a run costs.",
     examples=["deemster check suite.yml", "deemster check . --offline", "deemster check golden.csv answers.yml"],
     see_also=["run", "audit", "plan"],
 )
@@ -127,6 +126,9 @@ def _try_models(suite: Suite) -> bool:
     checks = run_sync(check_models(suite, clock=clock_from_environment()))
     if checks:
         write_out(list_text(TextTable(_HEAD, [_row(check) for check in checks])))
+    for check in checks:
+        if check.reasons:
+            note(f"{check.role}: The model reasons before it answers. That is paid for too, and not estimated above.")
     failing = [check for check in checks if check.issue is not None]
     for check in failing:
         note("")

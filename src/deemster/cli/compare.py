@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 @click.command(
     "compare",
     cls=Verb,
-    short_help="Compare two runs: is the second worse, where, and why?",
     examples=[
         "deemster compare before latest",
         "deemster compare baseline latest --margin 0.05 --to pr-comment.md",

@@ -24,15 +24,15 @@ PAGE = "comparison.html"
 # So many of the samples that broke are shown on the terminal; the page has more.
 _SHOWN = 3
 _STORY = """\
-A shop's assistant answered 40 questions of customers, first with a long prompt (before.yml), then with a short one that
-costs less (after.yml). The suite looks for the fact of the handbook in each answer. Is the short prompt as good?
+A shop's assistant answered 40 questions of customers with a long prompt
+(before.yml), then with a short one that costs less (after.yml). The suite looks
+for the fact of the handbook in each answer. Is the short prompt as good?
 """
 
 
 @click.command(
     "demo",
     cls=Verb,
-    short_help="See two versions compared, one of which is worse.",
     examples=["deemster demo", "deemster demo /tmp/demo"],
     see_also=["init", "run", "compare"],
 )
@@ -117,7 +117,7 @@ def _name_next_steps(directory: Path, comparison: Comparison) -> None:
     steps = {
         f"cd {directory}": "where suite, dataset, answers and runs are",
         f"deemster show after {broken}": "one answer, whole",
-        "deemster show after --failed": "what failed, for you or a coding assistant to mend",
+        "deemster show after --failed": "what failed, for you or an assistant",
         "deemster init ../my-suite": "a suite of your own",
     }
     width = max(map(len, steps))

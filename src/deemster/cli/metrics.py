@@ -21,7 +21,6 @@ _LONGEST_DEFAULT = 60
 @click.command(
     "metrics",
     cls=Verb,
-    short_help="Show the catalog: what each metric reads, returns, its options.",
     examples=["deemster metrics", "deemster metrics recall@k"],
     see_also=["run", "audit metrics"],
 )

@@ -32,7 +32,6 @@ _SUFFIX = ".progress.db"
 @click.group(
     "rubric",
     cls=VerbGroup,
-    short_help="Find what makes judges disagree about a rubric, and reword it.",
     examples=[
         "deemster rubric check rubric.yml",
         "deemster rubric improve rubric.yml essays.yml --models suite.yml --judge judge",

@@ -66,14 +66,14 @@ class NamedRun(NamedTuple):
         store_flag: The `--store` that the command needs; empty where it finds the run without.
         is_stored: Whether it is in a store, and not in a file alone.
         has_baseline: Whether its suite has a baseline, which is another run.
-        broken: The first samples that passed in its baseline and do not pass now, by their ids.
+        broken: The places of the first samples that passed in its baseline and do not pass now.
     """
 
     name: str
     store_flag: str = ""
     is_stored: bool = True
     has_baseline: bool = False
-    broken: tuple[str, ...] = ()
+    broken: tuple[int, ...] = ()
 
 
 def overview_sections(report: Report, named: NamedRun | None = None, *, whole: str = "`--full`") -> list[TextSection]:

@@ -172,7 +172,7 @@ def create_app(viewer: Viewer) -> Starlette:
         from starlette.responses import Response  # noqa: PLC0415 - an extra
         from starlette.routing import Route  # noqa: PLC0415 - an extra
     except ImportError:
-        raise MissingExtraError("The viewer needs Starlette and uvicorn", extra="view") from None
+        raise MissingExtraError("The viewer", extra="view") from None
 
     def answer(value: Any, status: int = 200) -> Response:
         return Response(encode_answer(value), status, media_type="application/json")
