@@ -18,8 +18,9 @@ from deemster.agreement._bootstrap_replicates import (
     replicate_statistics,
 )
 from deemster.agreement._contingency_counts import ContingencyCounts, count_votes
+from deemster.agreement._criterion_columns import Floats, Indices
 from deemster.agreement._error_intervals import with_error_intervals
-from deemster.agreement._labelled_votes import Floats, Indices, LabelledVotes
+from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement._numeric_agreement import Levels
 from deemster.agreement._score_statistics import ScoreSums, sum_scores
 from deemster.agreement._tag_slices import SliceEstimates, estimate_slices, read_tags, slice_statistics

@@ -10,8 +10,9 @@ import numpy as np
 
 from deemster.agreement._agreement_statistics import Options, Statistics
 from deemster.agreement._contingency_counts import CriterionGroup
+from deemster.agreement._criterion_columns import CriterionColumn, Floats
 from deemster.agreement._error_intervals import bias_with_interval
-from deemster.agreement._labelled_votes import FAILED_BELOW, CriterionColumn, Floats, LabelledVotes
+from deemster.agreement._labelled_votes import FAILED_BELOW, LabelledVotes
 from deemster.agreement._numeric_agreement import correlation_result, numeric_metrics
 from deemster.agreement._score_statistics import CORRELATIONS, ICC_FORMS, PairedScores
 from deemster.agreement._tag_slices import FEWEST_ITEMS, SliceEstimates
