@@ -21,7 +21,6 @@ from deemster.cli._run_flags import (
 )
 from deemster.cli._stored_outputs import is_stored, score_stored_outputs
 from deemster.cli.model_options import call_options
-from deemster.cli.store_options import place_of
 
 if TYPE_CHECKING:
     from deemster.engine.model_access import ModelCalls
@@ -84,9 +83,7 @@ def command(
             suite=suite,
             metrics=overrides.metrics,
             limits=limits,
-            reports=writing.reports,
-            store=place_of(writing.storage),
-            quiet=writing.quiet,
+            writing=writing,
         )
 
     file = suite or _SUITE
