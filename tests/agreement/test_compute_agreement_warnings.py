@@ -5,7 +5,8 @@ import pytest
 
 from deemster.agreement import compute_metrics
 from deemster.datasets import RubricDataset, Votes
-from tests.agreement.test_compute_agreement import FACTS, codes, votes_value
+from tests.agreement.make_votes import votes_value
+from tests.agreement.test_compute_agreement import FACTS, codes
 
 MORE = FACTS | {"name": "more"}
 CLEAN = [

@@ -22,24 +22,10 @@ from deemster.models.http_endpoint import HttpResponse, error_message, redact_ur
 from deemster.models.model_client import ModelFailure
 from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding
 from deemster.records import Answer, Ask, Message, Usage
-from deemster.testing import ModelServer
 
 KEY = "my/own+key=with signs%and 32 letters"
 SCHEMA = {"type": "object", "properties": {"reason": {"type": "string"}, "score": {"type": "number"}}}
 ASK = Ask(messages=(Message("system", "Judge."), Message("user", "A text.")), schema=SCHEMA)
-
-
-@pytest.fixture(scope="module")
-def shared():
-    with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(shared):
-    shared.forget()
-    shared.refuses, shared.logprobs = frozenset(), True
-    return shared
 
 
 def asked(client, *asks):

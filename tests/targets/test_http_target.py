@@ -23,15 +23,9 @@ ASKED = Invocation("s", {"q": "why"}, 0)
 
 
 @pytest.fixture(scope="module")
-def shared():
+def running_server():
     with ModelServer(answer=lambda messages: messages[-1]["content"].upper()) as server:
         yield server
-
-
-@pytest.fixture
-def server(shared):
-    shared.forget()
-    return shared
 
 
 def target(server, **options):

@@ -24,7 +24,6 @@ from deemster.evaluation.gate_baseline import pin_baseline
 from deemster.evaluation.preflight_check import CheckedSamples
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.resumed_evaluation import shape_changes
-from deemster.formats.streamed_list import Stream
 from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry
 from deemster.records import Execution
@@ -34,6 +33,7 @@ from deemster.report.live_marks import LiveMarks
 from deemster.report.report_figures import figures_facts
 from deemster.report.report_settings import RunFindings, report_facts, settings_facts
 from deemster.report.stored_columns import save_columns
+from deemster.report.stored_executions import StoredExecutions
 from deemster.runs.resume_backlog import RETRIED_CAUSES, ResumeBacklog
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_identity import plain_json
@@ -222,7 +222,7 @@ class StoredWriter:
             duration_s=duration_s,
             samples=self._samples(),
             cards=run.row.scorings[0].cards,
-            executions=Stream(partial(run.executions, settled=True)),
+            executions=StoredExecutions(self._store, run.id, read=partial(run.executions, settled=True)),
             stopped=self._kept.stopped if self.is_idle else stopped,
             mixed=self._kept.mixed,
             budget=budget,

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import heapq
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deemster.errors import plural
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry, UnscoredReason
 from deemster.results import SampleEntry
+from deemster.results.sample_summary import SampleEntries
 from deemster.text.embedded_files import conversation_text, name_embedded_files
 from deemster.text.text_sections import (
     AddedText,
@@ -70,28 +69,27 @@ def worst_samples(report: Report, most: int) -> list[ExecutedSample]:
         report: The report.
         most: How many at most.
     """
+    return [_failing_sample(report, position) for position in _failing_positions(report)[:most]]
+
+
+def _failing_sample(report: Report, position: int) -> ExecutedSample:
+    sample = report.samples[position]
+    first = position * sample.repetitions
+    executions = [report.executions[index] for index in range(first, first + sample.repetitions)]
+    return ExecutedSample(position, sample, failed_executions(executions))
+
+
+def _failing_positions(report: Report) -> Sequence[int]:
+    """The places of the samples that did not pass in every repetition, worst first."""
+    samples = report.samples
+    if isinstance(samples, SampleEntries):
+        return samples.failing()
     failing = (
-        (sample.pass_rate, mean_score(report, sample), position, sample)
-        for position, sample in enumerate(report.samples)
+        (sample.pass_rate, mean_score(report, sample), position)
+        for position, sample in enumerate(samples)
         if sample.pass_rate is not None and sample.passed < sample.repetitions
     )
-    worst = heapq.nsmallest(most, failing, key=itemgetter(0, 1, 2))
-    executions = _executions_at(report, [position for _, _, position, _ in worst])
-    return [
-        ExecutedSample(position, sample, failed_executions(executions[position])) for _, _, position, sample in worst
-    ]
-
-
-def _executions_at(report: Report, positions: Sequence[int]) -> dict[int, list[ExecutionEntry]]:
-    """The repetitions of some samples, by their place in the run."""
-    repetitions = report.totals.repetitions
-    after = (max(positions, default=-1) + 1) * repetitions
-
-    found: dict[int, list[ExecutionEntry]] = {position: [] for position in positions}
-    for index, execution in enumerate(islice(report.executions, after)):
-        if index // repetitions in found:
-            found[index // repetitions].append(execution)
-    return found
+    return [position for _, _, position in sorted(failing)]
 
 
 def mean_score(report: Report, sample: SampleEntry) -> float:
@@ -118,7 +116,7 @@ def failed_executions(executions: Iterable[ExecutionEntry]) -> list[ExecutionEnt
 
 def count_failing(report: Report) -> int:
     """How many samples did not pass in every repetition. Their executions are not read."""
-    return sum(sample.passed < sample.repetitions for sample in report.samples if sample.pass_rate is not None)
+    return len(_failing_positions(report))
 
 
 def is_failed(mark: MarkEntry) -> bool:
