@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from deemster.errors import plural
@@ -12,8 +13,9 @@ from deemster.text.text_sections import DataText, TextLine
 if TYPE_CHECKING:
     from deemster.comparison.comparison import Comparison
 
-# So many samples are named.
+# So many samples are named, by so many characters, so that the sentence stays a line.
 _MOST_NAMED = 4
+_MOST_NAME_CHARS = 60
 _NOTHING = "Nothing can be compared: no metric is the same in both runs."
 
 
@@ -49,7 +51,10 @@ def describe_samples(comparison: Comparison) -> TextLine:
 
 def _names(comparison: Comparison, status: str, count: int) -> TextLine:
     """The first samples of a status, in brackets."""
-    ids = [DataText(example.id) for example in comparison.examples if example.status == status][:_MOST_NAMED]
+    every = (DataText(example.id) for example in comparison.examples if example.status == status)
+    ids = list(islice(every, _MOST_NAMED))
+    while len(ids) > 1 and sum(map(len, ids)) > _MOST_NAME_CHARS:
+        ids.pop()
     if not ids:
         return ()
 
