@@ -48,9 +48,11 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Every statistic, and the counts it rests on.
+    """Every statistic, and what it rests on.
 
     Attributes:
+        votes: The labelled votes.
+        options: What the caller asked for.
         layout: Where the counts stand.
         counts: Counts of the data themselves, cells × 1.
         scores: Score-level sums and correlations.
@@ -60,6 +62,8 @@ class Statistics:
         levels: How items are grouped for correlations of numbers.
     """
 
+    votes: LabelledVotes
+    options: Options
     layout: ContingencyCounts
     counts: Floats
     scores: ScoreSums
@@ -67,6 +71,11 @@ class Statistics:
     intervals: Mapping[Key, BootstrapResult] | None
     slices: SliceEstimates | None
     levels: Levels
+
+    @property
+    def bootstrap(self) -> BootstrapSettings:
+        """How numbers get their intervals."""
+        return self.options.bootstrap
 
     def value(self, *key: Any) -> float | None:
         """A statistic by its key; None where it is undefined or does not exist."""
@@ -159,6 +168,8 @@ def compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) -
         intervals = with_error_intervals(intervals, votes, scores, drawn_tags)
 
     return Statistics(
+        votes=votes,
+        options=options,
         layout=layout,
         counts=counts,
         scores=scores,

@@ -88,7 +88,7 @@ def compute_metrics(
 
     statistics = compute_statistics(votes, options, Levels(group, system))
     extras = _compute_extras(votes, options, epsilon=epsilon, pair=pair)
-    metrics = build_result(votes, options, statistics, extras)
+    metrics = build_result(statistics, extras)
     return _without_inference(metrics) if metrics.sampling == "chosen" else metrics
 
 

@@ -110,7 +110,7 @@ def _print_attack(suite: Suite) -> None:
     from deemster.evaluation.resolve_evaluation import SuiteOverrides
 
     dataset = lane_dataset(suite, AttackSelection())
-    evaluation = build_adversarial_job(suite, dataset, SuiteOverrides(calls=False))
+    evaluation = build_adversarial_job(suite, dataset, SuiteOverrides(asks_models=False))
     for line in describe_attack(evaluation):
         click.echo(line)
 

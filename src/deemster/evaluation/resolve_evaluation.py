@@ -51,7 +51,7 @@ class SuiteOverrides(NamedTuple):
         outputs: Saved outputs, or their file, in place of the target.
         metrics: Metrics in place of the suite's, by name or spec.
         redact_warnings: Whether warnings leave out what a sample says.
-        calls: Whether models are going to be called; otherwise their keys need not be set.
+        asks_models: Whether models are going to be asked; otherwise their keys need not be set.
         label: What the user calls the run.
         select: Takes a part of the dataset.
         target: A target of a program.
@@ -61,7 +61,7 @@ class SuiteOverrides(NamedTuple):
     outputs: GivenOutputs | None = None
     metrics: tuple[str, ...] = ()
     redact_warnings: bool = False
-    calls: bool = True
+    asks_models: bool = True
     label: str | None = None
     select: Callable[[Dataset], Dataset] | None = None
     target: Any = None
@@ -205,7 +205,7 @@ def _resolve_parts(suite: Suite, overrides: SuiteOverrides) -> _Parts:
     with _collect(errors):
         dataset = _dataset(suite, overrides)
     with _collect(errors):
-        access = resolve_models(suite, metrics or (), suite.calls, calls=overrides.calls)
+        access = resolve_models(suite, metrics or (), suite.calls, calls=overrides.asks_models)
     with _collect(errors):
         if settings.thresholds and metrics is not None:
             thresholds = resolve_thresholds(settings.thresholds, metrics)
