@@ -103,7 +103,7 @@ def _first_sections(comparison: Comparison) -> list[TextSection]:
     headline, broken = with_keys(comparison.sections(full=False), ("headline", "newly_failing"))
     rest = comparison.statuses["newly_failing"] - _SHOWN
     return [
-        headline._replace(lines=()),
+        headline._replace(lines=headline.lines[:1]),
         broken._replace(details=broken.details[:_SHOWN], after=[(f"... and {rest} more.",)]),
     ]
 
