@@ -6,7 +6,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deemster.errors import plural
@@ -62,14 +62,18 @@ def failing_samples(report: Report) -> Iterator[ExecutedSample]:
             yield executed._replace(executions=failed)
 
 
-def worst_samples(report: Report, most: int) -> list[ExecutedSample]:
+def worst_samples(report: Report, most: int, *, before: Sequence[int] = ()) -> list[ExecutedSample]:
     """The worst samples that did not pass with those repetitions, worst first; equal ones as the dataset has them.
 
     Args:
         report: The report.
         most: How many at most.
+        before: The places of samples that come before all others, where they did not pass.
     """
-    return [_failing_sample(report, position) for position in _failing_positions(report)[:most]]
+    failing = _failing_positions(report)
+    first = [position for position in before if position in failing]
+    others = (position for position in failing if position not in first)
+    return [_failing_sample(report, position) for position in islice(chain(first, others), most)]
 
 
 def _failing_sample(report: Report, position: int) -> ExecutedSample:
@@ -119,6 +123,17 @@ def count_failing(report: Report) -> int:
     return len(_failing_positions(report))
 
 
+def count_passed(report: Report) -> str:
+    """How many samples passed every metric that applies to them."""
+    failing = count_failing(report)
+    rated = report.totals.samples - report.totals.samples_not_applicable
+    if not rated:
+        return "No metric applies to any sample."
+    if rated == 1:
+        return "The sample did not pass." if failing else "The sample passed."
+    return f"{failing:,} of {rated:,} samples did not pass." if failing else f"All {rated:,} samples passed."
+
+
 def is_failed(mark: MarkEntry) -> bool:
     """Whether a mark has no score, or one that does not pass."""
     return not isinstance(mark, ScoreEntry) or not mark.success
@@ -127,10 +142,7 @@ def is_failed(mark: MarkEntry) -> bool:
 def failing_section(report: Report) -> TextSection:
     """The first samples that did not pass, each with the reasons."""
     title = ("Samples that did not pass",)
-    details = [
-        describe_sample(report, failing.sample, failing.executions)
-        for failing in islice(failing_samples(report), SHOWN)
-    ]
+    details = [describe_sample(report, failing.sample, failing.executions) for failing in worst_samples(report, SHOWN)]
     if not details:
         return TextSection(title, [("None: every metric passed everywhere.",)], key="samples")
     count = count_failing(report)
