@@ -122,7 +122,7 @@ def command(
 
     shown = reports.shown_comparison(comparison, quotes)
     reports.write_each(shown.write)
-    reports.note_texts()
+    reports.note_files()
     if not reports.takes_stdout:
         print_sections([*shown.sections(full=full), *confirmation_sections(confirmation)])
     if comparison.gate is not None:
