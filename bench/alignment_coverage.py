@@ -333,7 +333,8 @@ def design(generate, items, runs, place):
     """For each number: intervals, hits, below the truth, above it, mean width, sd of the estimates."""
     goals, found = population(generate, place), {}
     for run in range(runs):
-        result = aligned(generate(np.random.default_rng((place, 2, run)), items), seed=run)
+        value = generate(np.random.default_rng((place, 2, run)), items)
+        result = aligned(value, bootstrap=dm.agreement.BootstrapSettings(seed=run))
         for name, (estimate, ends) in intervals_of(result).items():
             goal = goals.get(name)
             if ends is None or goal is None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import compileall
+import functools
 import gc
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -12,8 +15,7 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Generator
-from functools import partial
+from collections.abc import Callable, Coroutine, Generator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ LONGEST = (Path(__file__).parent, Path(__file__).parent / "faults", Path(__file_
 REACHED = "DEEMSTER_TESTS_REACHED"
 MEMORY = Path("/dev/shm")
 MADE_FOLDER = pytest.StashKey[Path]()
+FOLDER = "deemster-tests-"
 # Then a test that is not run is a failure.
 RUNS_ALL = "DEEMSTER_ALL_TESTS"
 
@@ -50,7 +53,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         # The tests make thousands of small databases: in memory, where it has room.
         if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
-            os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="deemster-tests-", dir=MEMORY)
+            remove_folders_of_dead_sessions()
+            prefix = f"{FOLDER}{os.getpid()}-"
+            os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix=prefix, dir=MEMORY)
             config.stash[MADE_FOLDER] = Path(tempfile.tempdir)
         # Some hundred processes load the package; without bytecode each of them would compile it again.
         compileall.compile_dir(PACKAGE, quiet=1)
@@ -74,7 +79,15 @@ def pytest_configure(config: pytest.Config) -> None:
         found.loader.exec_module(importlib.util.module_from_spec(found))
     notes, os.environ[REACHED] = tempfile.mkstemp(prefix="deemster-reached-")
     os.close(notes)
-    config.add_cleanup(partial(Path(os.environ[REACHED]).unlink, missing_ok=True))
+    config.add_cleanup(functools.partial(Path(os.environ[REACHED]).unlink, missing_ok=True))
+
+
+def remove_folders_of_dead_sessions() -> None:
+    """Free the memory that failing sessions have left to be looked at, once the next session begins."""
+    for folder in MEMORY.glob(f"{FOLDER}*"):
+        process = folder.name.removeprefix(FOLDER).partition("-")[0]
+        if process.isdigit() and not Path("/proc", process).is_dir():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def lane_of(config: pytest.Config) -> Lane:
@@ -160,6 +173,24 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"Left to `make test-all`: {left}.")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Have a test that is a coroutine run in a loop of its own."""
+    pyfuncitem.obj = as_function(pyfuncitem.obj, asyncio.run)
+
+
+def as_function(test: Callable[..., Any], run: Callable[[Coroutine[Any, Any, None]], None]) -> Callable[..., Any]:
+    """A test as it is, or, where it is a coroutine, as a function that has it run."""
+    if not inspect.iscoroutinefunction(test):
+        return test
+
+    @functools.wraps(test)
+    def called(*arguments: Any, **named: Any) -> None:
+        run(test(*arguments, **named))
+
+    return called
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     """Fail a test that tried to reach beyond loopback, even if it handled the refusal."""
@@ -183,6 +214,41 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, the current one. A file whose tests need something in it has a fixture of that name on top."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where an empty store can be made, of each kind."""
+    if request.param == "sqlite":
+        return str(tmp_path / "folder" / "runs.db")
+    return str(request.getfixturevalue("postgres_url"))
+
+
+@pytest.fixture
+def store(place: str) -> Generator[Any]:
+    """An open, empty store, of each kind."""
+    from deemster.store import open_store
+
+    with open_store(place) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def running_server() -> Generator[Any]:
+    """A model server that the tests of a file share."""
+    from deemster.testing import ModelServer
+
+    with ModelServer() as running:
+        yield running
+
+
+@pytest.fixture
+def server(running_server: Any) -> Any:
+    """A model server that no request has reached."""
+    running_server.forget()
+    running_server.refuses = frozenset()
+    running_server.logprobs = True
+    return running_server
 
 
 @pytest.fixture(scope="session")

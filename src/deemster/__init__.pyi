@@ -1,5 +1,6 @@
 from deemster import agreement as agreement
 from deemster import audit as audit
+from deemster import calibration as calibration
 from deemster import comparison as comparison
 from deemster import errors as errors
 from deemster import grading as grading

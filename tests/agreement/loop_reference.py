@@ -7,6 +7,7 @@ from collections import Counter
 from itertools import permutations
 
 from deemster.datasets import Votes, derive
+from tests.agreement.make_votes import mean
 
 FAILED = "failed"
 
@@ -74,11 +75,6 @@ def kind_of(criterion):
 
 def share(above, below):
     return above / below if below else None
-
-
-def mean(values):
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 def kappa(pairs, weight):

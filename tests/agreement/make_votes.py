@@ -46,7 +46,7 @@ MODES = [
 ]
 
 
-def votes_value(items, *, criteria=CRITERIA, judges=JUDGES, **more):
+def votes_value(items, criteria=CRITERIA, judges=JUDGES, **more):
     """The map of a votes file."""
     return {
         "schema_version": "deemster.votes.v1",
@@ -55,6 +55,11 @@ def votes_value(items, *, criteria=CRITERIA, judges=JUDGES, **more):
         "items": list(items),
         **more,
     }
+
+
+def graded(name, truth, **votes):
+    """An item with its truth and the votes of its judges."""
+    return {"id": name, "ground_truth": truth, "votes": votes}
 
 
 def labelled_votes(value, modes=None, **more):

@@ -10,6 +10,7 @@ from deemster.agreement import BootstrapSettings, compute_metrics
 from deemster.datasets import RubricDataset, Votes
 from deemster.errors import InputError
 from tests.agreement import loop_reference as loops
+from tests.agreement.make_votes import votes_value
 from tests.builders.arguments import agreement_arguments
 
 FACTS = {"name": "facts", "weight": 10, "requirement": "Every claim is supported by the context."}
@@ -78,16 +79,6 @@ EXAMPLE = [
         "votes": {"a": ["MET", "UNMET", "good"], "b": ["MET", "UNMET", "fair"], "c": ["MET", "UNMET", "good"]},
     },
 ]
-
-
-def votes_value(items, criteria, judges=("a", "b", "c"), **more):
-    return {
-        "schema_version": "deemster.votes.v1",
-        "rubric": {"criteria": list(criteria)},
-        "judges": [{"id": judge} for judge in judges],
-        "items": list(items),
-        **more,
-    }
 
 
 def one_judge(criterion, truth, final, **more):

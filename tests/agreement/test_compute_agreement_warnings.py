@@ -5,7 +5,8 @@ import pytest
 
 from deemster.agreement import compute_metrics
 from deemster.datasets import RubricDataset, Votes
-from tests.agreement.test_compute_agreement import FACTS, codes, votes_value
+from tests.agreement.make_votes import votes_value
+from tests.agreement.test_compute_agreement import FACTS, codes
 
 MORE = FACTS | {"name": "more"}
 CLEAN = [
@@ -150,7 +151,7 @@ def test_ground_truth_of_only_nulls_is_unlabelled():
 
 def test_every_warning_is_explained_in_the_reference():
     root = Path(__file__).parent.parent.parent
-    names = ("_labelled_votes.py", "_build_result.py")
+    names = ("_labelled_votes.py", "_item_clusters.py", "_build_result.py")
     sources = "".join((root / "src/deemster/agreement" / name).read_text() for name in names)
     page = (root / "docs/reference/files.md").read_text(encoding="utf-8")
     section = page.partition("### Warnings")[2].partition("\n#")[0]

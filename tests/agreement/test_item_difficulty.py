@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 
 from deemster.agreement._item_difficulty import disputed_items
 from tests.agreement import make_votes as ballots
-from tests.agreement.make_votes import CRITERIA, FACTS, MODES, labelled_votes, votes_value
-
-
-def graded(name, truth, **votes):
-    return {"id": name, "ground_truth": truth, "votes": votes}
+from tests.agreement.make_votes import CRITERIA, FACTS, MODES, graded, labelled_votes, votes_value
 
 
 def test_most_disputed_item_comes_first_then_the_hardest_then_by_id():

@@ -4,11 +4,7 @@ import pytest
 
 from deemster.agreement._judge_calibration import judge_calibration
 from tests.agreement import make_votes as ballots
-from tests.agreement.make_votes import DEPTH, FACTS, FLAW, labelled_votes, votes_value
-
-
-def graded(name, truth, **votes):
-    return {"id": name, "ground_truth": truth, "votes": votes}
+from tests.agreement.make_votes import DEPTH, FACTS, FLAW, graded, labelled_votes, votes_value
 
 
 def stated(name, truth, p, verdict="MET", judge="a"):

@@ -8,13 +8,9 @@ from hypothesis import strategies as st
 
 from deemster.agreement._judge_consistency import judge_consistency
 from tests.agreement import make_votes as ballots
-from tests.agreement.make_votes import CRITERIA, FACTS, JUDGES, MODES, labelled_votes, votes_value
+from tests.agreement.make_votes import CRITERIA, FACTS, JUDGES, MODES, graded, labelled_votes, votes_value
 
 FAILURE = {"failure": "parse"}
-
-
-def graded(name, truth, **votes):
-    return {"id": name, "ground_truth": truth, "votes": votes}
 
 
 def test_judge_that_repeats_itself_is_stable():

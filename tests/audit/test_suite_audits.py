@@ -95,7 +95,7 @@ def test_audit_works_inside_an_event_loop_and_flags_the_bias():
 
 
 def test_calibration_finds_what_the_command_finds_and_takes_a_report():
-    report = dm.calibrate("before", "before.csv", min_agreement=0.99)
+    report = dm.calibrate("before", "before.csv", settings=dm.calibration.CalibrationSettings(min_agreement=0.99))
     assert called("agreement", "before", "--labels", "before.csv", "--quiet", "--to", "c.json",
                   "--min-agreement", "0.99").exit_code == 1  # fmt: skip
     assert report.to_json() == Path("c.json").read_text()

@@ -34,20 +34,17 @@ class Vector:
 
 
 @pytest.fixture(scope="module")
-def shared():
+def running_server():
     with ModelServer(answer=lambda _: READY) as server:
         yield server
 
 
 @pytest.fixture
-def server(shared, folder, monkeypatch):
-    monkeypatch.setenv("URL", shared.url)
+def server(server, folder, monkeypatch):
+    monkeypatch.setenv("URL", server.url)
     monkeypatch.setenv("TOY_KEY", KEY)
     written(folder, {"golden.yml": GOLDEN, "answers.yml": ANSWERS, "clients.py": CLIENTS})
-    shared.forget()
-    shared.refuses = frozenset()
-    shared.logprobs = True
-    return shared
+    return server
 
 
 def checked(models=None, *, metrics="[llm-as-judge]", code=0, **env):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.workspace import SUITE, called, written
+from tests.cli.workspace import SUITE, called, report_of, written
 
 GOLDEN = """\
 name: support
@@ -35,12 +35,6 @@ def answer(input):
 @pytest.fixture
 def part_world(world):
     return world(golden_yml=GOLDEN, answers_yml=ANSWERS, suite_yml=SUITE + GATE)
-
-
-def report_of(*flags):
-    result = called("run", "suite.yml", "--to", "-", *flags)
-    assert result.exit_code in (0, 1, 3), result.stderr
-    return json.loads(result.stdout)
 
 
 def sample_ids(report):

@@ -21,7 +21,7 @@ models:
   judge: { provider: NAME, model: m-1, base_url: "${URL}", price: { input: 1, output: 2 } }
 """
 # What the run says of a model once, because the scores depend on it.
-TAKES_NO_TEMPERATURE = "warning: `m-1` takes no temperature: it was asked at its default."
+TAKES_NO_TEMPERATURE = "warning: `m-1` takes no temperature: it was asked without, so its answers may vary."
 NOTES = {
     "openai": TAKES_NO_TEMPERATURE,
     "azure": TAKES_NO_TEMPERATURE,
@@ -109,3 +109,49 @@ def test_check_says_what_a_model_takes(folder, provider, works):
         result = called("check", "suite.yml", URL=server.url, **key)
     assert result.exit_code == 0, result.output
     assert works in " ".join(result.stdout.split())
+    reasons = "The model reasons before it answers." in result.stderr
+    assert reasons is (BEHAVIOURS[provider].reasons is not None)
+
+
+RUBRIC = {
+    "name": "essay",
+    "criteria": [
+        {"name": "facts", "requirement": "The facts are right."},
+        {
+            "name": "depth",
+            "requirement": "How deep is it?",
+            "options": [{"label": "not", "value": 0}, {"label": "very", "value": 1}],
+        },
+        {
+            "name": "clarity",
+            "requirement": "How clear is it?",
+            "scale_type": "numeric",
+            "minimum": 0,
+            "maximum": 10,
+            "step": 0.5,
+        },
+    ],
+}
+JUDGES = [
+    "llm-as-judge",
+    "answer-relevancy",
+    "completeness",
+    {"g-eval": {"name": "manners", "criteria": "Is it polite?"}},
+    {"rubric": {"file": "rubric.json", "name": "essay"}},
+]
+
+
+def test_schema_of_every_judge_is_one_that_anthropic_takes(folder):
+    suite = {
+        "dataset": "golden.json",
+        "target": {"outputs": "answers.json"},
+        "metrics": JUDGES,
+        "models": {"judge": {"provider": "anthropic", "model": "m", "base_url": "${URL}"}},
+    }
+    written(folder, {"suite.yml": json.dumps(suite), "rubric.json": json.dumps(RUBRIC)})
+    with ModelServer(like="anthropic") as server:
+        result = called("run", "suite.yml", "--limit", "2", URL=server.url, ANTHROPIC_API_KEY=KEY)
+        assert result.exit_code in (0, 3), result.output
+        asked = [request.document for request in server.requests]
+    assert len(asked) > 10
+    assert all("output_config" in document for document in asked)

@@ -15,7 +15,7 @@ from deemster.comparison.report_loader import load_report
 from deemster.report.build_report import stored_report
 from deemster.store import open_store
 from deemster.testing import ModelServer
-from tests.cli.workspace import called, started, written
+from tests.cli.workspace import called, report_of, started, written
 
 GOLDEN = """\
 name: support
@@ -54,12 +54,6 @@ FLAGS = [word for file in REPORTS.values() for word in ("--to", file)]
 @pytest.fixture
 def where_world(world):
     return world(golden_yml=GOLDEN, answers_yml=ANSWERS, suite_yml=SUITE)
-
-
-def report_of(*flags, codes=(0, 1, 3)):
-    result = called("run", "suite.yml", "--to", "-", *flags)
-    assert result.exit_code in codes, result.stderr
-    return json.loads(result.stdout)
 
 
 def refused(suite, folder, command="check"):

@@ -148,3 +148,46 @@ def test_verbose_prints_no_traceback_where_messages_are_left_out(folder):
     result = ran("--verbose", "--without-text")
     assert "Traceback" not in result.stderr
     assert "`--without-text` leaves out tracebacks too." in result.stderr
+
+
+def test_only_lists_the_samples_that_are_meant_worst_first(folder):
+    golden = GOLDEN.replace("id: window,", "id: window, metadata: { lang: de, tags: [time] },").replace(
+        "id: fee,", "id: fee, metadata: { lang: de },"
+    )
+    written(folder, {"golden.yml": golden})
+    assert called("run", "suite.yml", "--quiet", "--to", "run.json").exit_code == 3
+
+    done = called("show", "latest", "--only", "lang=de")
+    title, summary, _, *rows = done.stdout.splitlines()
+    assert (title, summary) == ("Samples, worst first", "2 of 4 samples, --only lang=de: 1 passed.")
+    assert [row.split() for row in rows] == [["fee", "no", "0.00", "0.10"], ["window", "yes", "1.00", "1.00", "time"]]
+    assert done.stderr == "Next: deemster show latest fee\n"
+
+    assert [line.split()[0] for line in called("show", "run.json", "--only", "failed").stdout.splitlines()[3:]] == [
+        "where",
+        "whom",
+        "fee",
+    ]
+    assert "1 of 4 samples, --only tag:time --only answered: 1 passed." in " ".join(
+        called("show", "latest", "--only", "answered", "--only", "tag:time").stdout.split()
+    )
+    assert called("show", "latest", "--only", "tag:time", "--only", "failed").stdout.splitlines()[1:] == [
+        "0 of 4 samples, --only failed --only tag:time: 0 passed."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--only", "tag:x"), "`--only` lists samples of one run"),
+        (("latest", "fee", "--only", "tag:x"), "`--only` lists samples of one run"),
+        (("latest", "--only", "tag:x", "--to", "run.json"), "`--only` lists samples of one run"),
+        (("latest", "--only", "id:fe"), "Did you mean `fee`?"),
+        (("latest", "--only", "failed:other"), "failed in the run that is shown"),
+    ],
+)
+def test_only_of_another_kind_is_bad_input(folder, words, message):
+    called("run", "suite.yml", "--quiet")
+    done = called("show", *words)
+    assert done.exit_code == 2
+    assert message in done.stderr

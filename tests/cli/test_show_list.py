@@ -32,7 +32,7 @@ def listed(*argv):
 
 
 def test_runs_are_listed_newest_first(many, golden):
-    golden("cli/runs-list.txt", called("show").stdout)
+    golden("cli/runs-list-80.txt", called("show").stdout)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -62,6 +63,13 @@ def called(*argv: str, **env: str | None) -> Result:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
+
+
+def report_of(*flags: str, codes: tuple[int, ...] = (0, 1, 3)) -> dict[str, Any]:
+    """The report of a run of the suite in the current folder, as JSON."""
+    result = called("run", "suite.yml", "--to", "-", *flags)
+    assert result.exit_code in codes, result.stderr
+    return json.loads(result.stdout)
 
 
 def read_line(line: str) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def test_what_broke_since_the_baseline_comes_first():
     text = report_brief(report, comparison)
     assert "## Since the baseline" in text
     assert "samples, worst first: `q19`, `q00`, `q01`" in text
-    assert "### `q19` (newly failing)" in text
+    assert "### `q19` (broke)" in text
 
 
 @pytest.mark.parametrize("most", [LEAST_CHARS, 3_000, 12_000, 100_000])
@@ -141,7 +141,7 @@ def test_text_of_samples_and_models_stays_inside_of_fences(name):
     for text in (comparison_brief(renamed(name)), report_brief(hostile_report(name))):
         for line in outside_of_fences(text):
             # What is left is ours, and names from data on one line between backticks.
-            assert re.match(r"(#|-|Text inside|Gate:|Macro-F1|The run is|Not shown|$)", line), line
+            assert re.match(r"(#|-|Text inside|Gate:|Mean pass-rate|The run is|Not shown|$)", line), line
             assert line.count("`") % 2 == 0
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e\u200b]", text)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import subprocess
-import warnings
 from pathlib import Path
 
 import krippendorff
@@ -32,6 +31,7 @@ from deemster.stats import confusion_tables as tables
 from deemster.stats.cohen_kappa import kappa_from_table
 from deemster.stats.fleiss_gwet import encode_ratings
 from deemster.stats.krippendorff_alpha import _from_table, _from_values, _values_by_level
+from tests.differential.peers import quiet
 
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
 ENVIRONMENT = Path(__file__).parent.parent.parent / ".envs" / "irrcac"
@@ -51,12 +51,6 @@ panels = st.tuples(st.integers(2, 5), st.integers(1, 12)).flatmap(
         max_size=shape[0],
     )
 )
-
-
-def quiet(call, *arguments, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return call(*arguments, **options)
 
 
 def same(ours, theirs, *, near=1e-12):

@@ -22,6 +22,7 @@ from deemster.rubrics.criterion import FAILED, FAILED_WORST
 from tests.differential.autorubric.cases import votes_file
 from tests.differential.autorubric.differences import ROWS, WEIGHTLESS, WRONG
 from tests.differential.autorubric.facts import Column, Facts, mean
+from tests.differential.peers import approx
 
 pytestmark = pytest.mark.xdist_group("autorubric")
 MODES = ("exclude", "as_unmet", "as_category")
@@ -326,10 +327,6 @@ def test_derived_verdicts_and_scores_equal_autorubric(peer, seed):
 
 def defined(number: float) -> float | None:
     return None if np.isnan(number) else float(number)
-
-
-def approx(value: Any) -> Any:
-    return value if value is None else pytest.approx(value, abs=1e-12)
 
 
 CODES = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -24,6 +23,7 @@ from deemster.stats import (
 )
 from deemster.stats.krippendorff_alpha import interval_alpha, spread_features
 from deemster.stats.rank_correlation import weighted_kendall, weighted_spearman
+from tests.differential.peers import quiet
 
 scores = st.one_of(
     st.integers(0, 4).map(float),
@@ -33,12 +33,6 @@ scores = st.one_of(
 paired = st.lists(st.tuples(scores, scores), min_size=3, max_size=45).map(
     lambda pairs: tuple(map(list, zip(*pairs, strict=True)))
 )
-
-
-def quiet(call, *arguments, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return call(*arguments, **options)
 
 
 @given(paired)

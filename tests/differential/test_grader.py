@@ -14,6 +14,7 @@ from deemster.records import NoAnswer
 from tests.builders.arguments import grader_arguments
 from tests.differential.autorubric.cases import BINARY, NOMINAL, ORDINAL, criterion, item, labels, votes_file
 from tests.differential.autorubric.peer import Peer
+from tests.differential.peers import approx
 from tests.judges.make_grader import options_of, reply
 from tests.judges.play import answered
 
@@ -104,7 +105,3 @@ def compare(peer: Peer, value: dict) -> None:
         assert [each.failed for each in ours.criteria] == theirs["failed"]
         for each, label, failed in zip(ours.criteria, theirs["final"], theirs["failed"], strict=True):
             assert each.verdict == (None if failed else label)
-
-
-def approx(value: float | None):
-    return value if value is None else pytest.approx(value, abs=1e-12)

@@ -51,13 +51,6 @@ def job(calls, judge):
     return resolve_arguments(SAMPLES, target=answer, metrics=["exact-match", "llm-as-judge"], models={"judge": role})
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def store(request, tmp_path):
-    place = tmp_path / "runs.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    with open_store(place) as held:
-        yield held
-
-
 def test_stored_answers_are_not_requested_again_after_stop(store, monkeypatch):
     monkeypatch.setattr("deemster.engine.worker_pool.DRAIN_S", 0.0)
     whole = run_sync(run_evaluation(job([], Judge(None, 1000)), clock=CLOCK, warn=[].append))

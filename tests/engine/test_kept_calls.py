@@ -10,7 +10,6 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import msgspec
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -119,14 +118,6 @@ def evaluated(
     )
     job = job._replace(plan=job.plan._replace(timeout_s=timeout_s))
     return ran_in(storage, job, clock=CLOCK, stop=judges.stop or Stop(), warn=[].append)
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def place(request, tmp_path):
-    """Where an empty store can be made."""
-    if request.param == "sqlite":
-        return str(tmp_path / "runs.db")
-    return request.getfixturevalue("postgres_url")
 
 
 def kept(store):

@@ -23,6 +23,7 @@ import deemster as dm
         (dm.evaluate, {"cluster": "auto"}, "settings=dm.EvaluationSettings(on=...)"),
         (dm.evaluate_async, {"partial": True}, "settings=dm.EvaluationSettings(only_answered=True)"),
         (dm.grade, {"budget_usd": 1}, "calls=dm.ModelCalls(budget_usd=...)"),
+        (dm.calibrate, {"min_kappa": 0.4}, "settings=dm.calibration.CalibrationSettings(min_kappa=...)"),
         (dm.calibrate, {"offline": True}, "calls=dm.ModelCalls(offline=...)"),
         (dm.improve_rubric, {"cache": None}, "calls=dm.ModelCalls(cache=...)"),
         (dm.improve_rubric, {"cluster": "family"}, "settings=dm.grading.ImprovementSettings(cluster=...)"),

@@ -44,13 +44,6 @@ def rescored(store, *metrics, **more):
     return run_sync(rescore(store, "latest", metrics=resolved, clock=CLOCK, warn=lambda _: None, **more))
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def store(request, tmp_path):
-    place = tmp_path / "runs.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    with open_store(place) as found:
-        yield found
-
-
 def test_added_metric_gives_marks_of_original_run(store):
     ran(store, ["exact-match"])
     report, missing = rescored(store, "rouge-l")

@@ -16,7 +16,6 @@ import time
 
 import pytest
 
-from deemster.testing import ModelServer
 from tests.builders.json_lines import json_lines
 from tests.cli.workspace import EPOCH, written
 
@@ -113,17 +112,11 @@ def killed(process, folder):
 
 
 @pytest.fixture(scope="module")
-def server():
-    with ModelServer() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory, server):
+def recorded(tmp_path_factory, running_server):
     """The recordings of a run, and the report of one that replays them."""
     folder = prepared(tmp_path_factory.mktemp("recorded") / "run", 16)
-    live = reported(started(folder, server.url, 16, {}, "--store", "none"), folder)
-    assert {request.path for request in server.requests} == {"/v1/chat/completions", "/v1/embeddings"}
+    live = reported(started(folder, running_server.url, 16, {}, "--store", "none"), folder)
+    assert {request.path for request in running_server.requests} == {"/v1/chat/completions", "/v1/embeddings"}
     recordings = {name: (folder / name).read_bytes() for name in ("judge.jsonl", "embedding.jsonl")}
     return recordings, live, reported(started(folder, "http://127.0.0.1:1", 16, {}, "--store", "none"), folder)
 

@@ -54,18 +54,6 @@ class HandClock:
         await asyncio.sleep(0)
 
 
-@pytest.fixture(scope="module")
-def shared():
-    with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(shared):
-    shared.forget()
-    return shared
-
-
 def roles(server, **settings):
     late = {"timeout_s": settings["timeout_s"]} if "timeout_s" in settings else {}
     return {

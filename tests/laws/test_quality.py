@@ -12,6 +12,7 @@ from deemster.judges.claim_faithfulness import ClaimFaithfulness
 from deemster.judges.geval import GEval
 from deemster.judges.geval_definition import parse_bands, preset_names
 from deemster.records import CAUSES, Answer, MetricScore, NoAnswer, Output, Sample, Token, Unscored
+from tests.judges.play import answered
 
 SAMPLE = Sample("s", {"question": "q", "context": "c"}, "yes")
 OUTPUT = Output("maybe")
@@ -39,13 +40,7 @@ METRICS = {
 
 
 def played(metric, choose):
-    script = metric.script(SAMPLE, OUTPUT)
-    try:
-        requests = next(script)
-        while True:
-            requests = script.send([choose(request) for request in requests])
-    except StopIteration as stop:
-        return stop.value
+    return answered(metric.script(SAMPLE, OUTPUT), choose)[0]
 
 
 def scored(value, *, tokens=None):

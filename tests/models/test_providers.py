@@ -80,6 +80,21 @@ def test_every_key_of_a_preset_can_be_given():
     assert client._endpoint._headers["Authorization"] == "Bearer my-own-key"
 
 
+@pytest.mark.parametrize("name", ["ollama", "lmstudio", "llamacpp"])
+def test_server_for_one_machine_is_asked_patiently(name):
+    role = read({"provider": name, "model": "m", "timeout_s": 20})
+    assert (role.bounds, role.timeout_s, role.total_timeout_s) == ((1, 8), 20, 3600)
+    assert read({"provider": "vllm", "model": "m"}).bounds == (5, 64)
+
+
+def test_claude_on_bedrock_takes_the_key_as_bearer_token():
+    entry = {"provider": "anthropic", "model": "m", "base_url": "https://bedrock-mantle.us-east-1.api.aws/anthropic/v1"}
+    endpoint = read({**entry, "api_key_env": "AWS_BEARER_TOKEN_BEDROCK"}).client._endpoint
+    assert endpoint.url == "https://bedrock-mantle.us-east-1.api.aws/anthropic/v1/messages"
+    assert endpoint._headers["Authorization"] == f"Bearer {KEY}"
+    assert "x-api-key" not in endpoint._headers
+
+
 def test_embedding_model_has_a_provider_too():
     client = read({"provider": "mistral", "model": "e"}, name="embedding").client
     assert type(client) is OpenAIEmbedding

@@ -57,13 +57,6 @@ def ran(what, store=None, **more):
     return ran_in(keeping, what, clock=CLOCK, warn=lambda _: None, **more)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def store(request, tmp_path):
-    place = tmp_path / "runs.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    with open_store(place) as found:
-        yield found
-
-
 def test_report_from_store_has_same_bytes(store):
     gate = {
         "min_macro_f1": 0.2,

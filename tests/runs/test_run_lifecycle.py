@@ -78,13 +78,6 @@ def ran(store, what, *, stop=None, resume=None, allow_changed=False, told=None):
     return ran_in(keeping, what, clock=CLOCK, stop=stop, warn=lambda _: None)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def store(request, tmp_path):
-    place = tmp_path / "runs.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    with open_store(place) as found:
-        yield found
-
-
 @pytest.fixture
 def whole():
     """The bytes of an uninterrupted run without a store."""

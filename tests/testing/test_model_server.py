@@ -57,18 +57,6 @@ def said(server, document):
     return json.loads(posted(server, CHAT, document)[2])["choices"][0]["message"]["content"]
 
 
-@pytest.fixture(scope="module")
-def shared():
-    with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-def server(shared):
-    shared.forget()
-    return shared
-
-
 @pytest.mark.parametrize("name", [name for name in FAULTS if name not in ("ok", "slow", "merge", "message")])
 def test_every_fault_changes_what_a_client_sees(server, name):
     path = EMBEDDINGS if name in VECTORS else CHAT

@@ -18,8 +18,9 @@ from deemster.agreement._bootstrap_replicates import (
     replicate_statistics,
 )
 from deemster.agreement._contingency_counts import ContingencyCounts, count_votes
+from deemster.agreement._criterion_columns import Floats, Indices
 from deemster.agreement._error_intervals import with_error_intervals
-from deemster.agreement._labelled_votes import Floats, Indices, LabelledVotes
+from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement._numeric_agreement import Levels
 from deemster.agreement._score_statistics import ScoreSums, sum_scores
 from deemster.agreement._tag_slices import SliceEstimates, estimate_slices, read_tags, slice_statistics
@@ -47,9 +48,11 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Every statistic, and the counts it rests on.
+    """Every statistic, and what it rests on.
 
     Attributes:
+        votes: The labelled votes.
+        options: What the caller asked for.
         layout: Where the counts stand.
         counts: Counts of the data themselves, cells × 1.
         scores: Score-level sums and correlations.
@@ -59,6 +62,8 @@ class Statistics:
         levels: How items are grouped for correlations of numbers.
     """
 
+    votes: LabelledVotes
+    options: Options
     layout: ContingencyCounts
     counts: Floats
     scores: ScoreSums
@@ -66,6 +71,11 @@ class Statistics:
     intervals: Mapping[Key, BootstrapResult] | None
     slices: SliceEstimates | None
     levels: Levels
+
+    @property
+    def bootstrap(self) -> BootstrapSettings:
+        """How numbers get their intervals."""
+        return self.options.bootstrap
 
     def value(self, *key: Any) -> float | None:
         """A statistic by its key; None where it is undefined or does not exist."""
@@ -158,6 +168,8 @@ def compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) -
         intervals = with_error_intervals(intervals, votes, scores, drawn_tags)
 
     return Statistics(
+        votes=votes,
+        options=options,
         layout=layout,
         counts=counts,
         scores=scores,

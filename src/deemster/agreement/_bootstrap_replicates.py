@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.agreement._contingency_counts import ContingencyCounts
-from deemster.agreement._labelled_votes import Floats
+from deemster.agreement._criterion_columns import Floats
 from deemster.agreement._score_statistics import STRIP, ScoreSums
 from deemster.agreement._verdict_statistics import Values
 from deemster.agreement.result_models import BootstrapResult

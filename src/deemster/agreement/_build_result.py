@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from deemster.agreement._agreement_statistics import Options, Statistics
+from deemster.agreement._agreement_statistics import Statistics
 from deemster.agreement._contingency_counts import CriterionGroup
+from deemster.agreement._criterion_columns import CriterionColumn, Floats
 from deemster.agreement._error_intervals import bias_with_interval
-from deemster.agreement._labelled_votes import FAILED_BELOW, CriterionColumn, Floats, LabelledVotes
+from deemster.agreement._labelled_votes import FAILED_BELOW, LabelledVotes
 from deemster.agreement._numeric_agreement import correlation_result, numeric_metrics
-from deemster.agreement._score_statistics import CORRELATIONS, ICC_FORMS, PairedScores
+from deemster.agreement._score_statistics import CORRELATIONS, ICC_FORMS
 from deemster.agreement._tag_slices import FEWEST_ITEMS, SliceEstimates
 from deemster.agreement._verdict_statistics import COVERAGE_RATES, KINDS
 from deemster.agreement.metrics_result import MetricsResult
@@ -85,71 +86,76 @@ class Extras(NamedTuple):
     items: tuple[ItemMetrics, ...] | None
 
 
-def build_result(votes: LabelledVotes, options: Options, statistics: Statistics, extras: Extras) -> MetricsResult:
+def build_result(statistics: Statistics, extras: Extras) -> MetricsResult:
     """Build the result from every statistic."""
-    panel = statistics.scores.comparisons[0].pairs
-    numeric, concordance = _numeric(votes, options, statistics)
-    criteria = _criteria(votes, options, statistics, numeric)
+    votes = statistics.votes
+    options = statistics.options
+    kinds = [column.criterion.kind for column in votes.columns]
+
+    numeric, concordance = _numeric(statistics)
+    criteria = _criteria(statistics, numeric)
     n_samples = sum(criterion.n_samples for criterion in criteria)
-    intervals = _overall_intervals(votes, options, statistics)
+
+    intervals = _overall_intervals(statistics)
     if intervals is not None and concordance is not None:
         alone = criteria[0].intervals if len(criteria) == 1 else None
         intervals = _with_one_interval(intervals, alone, _TWINS_OF_NUMBERS) | {"mean_concordance": concordance}
-    kinds = [column.criterion.kind for column in votes.columns]
-    numbers = statistics.numbers_of(MetricsResult, "all") | _errors_by_side(votes)
-    numbers |= {f"score_{name}": correlation_result(panel.correlations[name]) for name in CORRELATIONS}
-    numbers["mean_concordance"] = None if concordance is None else concordance.estimate
-    by_kind: dict[str, float | None] = {
-        kind: statistics.value("all", f"mean_kappa_by_kind.{kind}")
-        for kind in dict.fromkeys(kinds)
-        if kind != "numeric"
-    }
+
     return MetricsResult(
-        mean_kappa_by_kind=by_kind,
-        bias=_bias(options, statistics),
-        score_limits=_limits(options, statistics),
-        score_icc=_icc(votes, statistics),
+        mean_kappa_by_kind={
+            kind: statistics.value("all", f"mean_kappa_by_kind.{kind}")
+            for kind in dict.fromkeys(kinds)
+            if kind != "numeric"
+        },
+        bias=_bias(statistics),
+        score_limits=_limits(statistics),
+        score_icc=_icc(statistics),
         per_criterion=criteria,
-        per_judge=_judges(votes, options, statistics) if options.per_judge else None,
-        bootstrap=_bootstrap(votes, options, intervals),
-        **_counts(votes, kinds),
+        per_judge=_judges(statistics) if options.per_judge else None,
+        bootstrap=_bootstrap(statistics, intervals),
         n_samples=n_samples,
         cannot_assess_mode=options.modes.cannot_assess,
         na_mode=options.modes.na_mode,
         na_stats=_abstentions(statistics, binary=False) if set(kinds) - {"binary"} else None,
         cannot_assess_stats=_abstentions(statistics, binary=True) if "binary" in kinds else None,
-        coverage_stats=_coverage(votes, options, statistics, -1, n_samples),
-        pooled_by_scale=_pooled(votes, statistics) if votes.mixed_rubrics else None,
+        coverage_stats=_coverage(statistics, -1, n_samples),
+        pooled_by_scale=_pooled(statistics) if votes.mixed_rubrics else None,
         slices=None if statistics.slices is None else _slices(statistics.slices, statistics),
-        warnings=(
-            *votes.warnings,
-            *_undefined_warnings(statistics, options.bootstrap.replicates),
-            *_data_warnings(votes, panel, [one.name for one in criteria if one.is_degenerate]),
-        ),
+        warnings=(*votes.warnings, *_undefined_warnings(statistics), *_data_warnings(statistics, criteria)),
         intervals=intervals,
-        **numbers,
+        **_counts(votes, kinds),
+        **_overall_numbers(statistics, concordance),
         **extras._asdict(),
     )
 
 
-def _with_exact_shares(
-    intervals: Intervals, counts: Mapping[str, int], votes: LabelledVotes, options: Options
-) -> Intervals:
+def _overall_numbers(statistics: Statistics, concordance: BootstrapResult | None) -> dict[str, Any]:
+    """The numbers of all criteria together, by field."""
+    correlations = statistics.scores.comparisons[0].pairs.correlations
+    return {
+        **statistics.numbers_of(MetricsResult, "all"),
+        **_errors_by_side(statistics.votes),
+        **{f"score_{name}": correlation_result(correlations[name]) for name in CORRELATIONS},
+        "mean_concordance": None if concordance is None else concordance.estimate,
+    }
+
+
+def _with_exact_shares(intervals: Intervals, counts: Mapping[str, int], statistics: Statistics) -> Intervals:
     """Give shares of independent pairs their exact interval, which never falls below its level.
 
     Args:
         intervals: The intervals of one scope, by name.
         counts: The shares among them, and how many pairs each is a share of.
-        votes: The labelled votes; where clusters are resampled, pairs are not independent and nothing changes.
-        options: The method and the level.
+        statistics: The method and the level. Where clusters are resampled, pairs are not independent, and nothing
+            changes.
     """
-    if intervals is None or options.bootstrap.method != "smoothed" or votes.clusters is not None:
+    if intervals is None or statistics.bootstrap.method != "smoothed" or statistics.votes.clusters is not None:
         return intervals
     found = dict(intervals)
     for name, n in counts.items():
         estimate = found[name].estimate if name in found else None
         if estimate is not None and n:
-            share = clopper_pearson(round(estimate * n), n, confidence=options.bootstrap.confidence)
+            share = clopper_pearson(round(estimate * n), n, confidence=statistics.bootstrap.confidence)
             found[name] = msgspec.structs.replace(found[name], ci=share.interval)
     return found
 
@@ -183,19 +189,17 @@ def _share_counts(n: int, met: Floats | None) -> dict[str, int]:
     return counts | {f"criterion_{name}": count for name, count in counts.items()}
 
 
-def _overall_intervals(
-    votes: LabelledVotes, options: Options, statistics: Statistics, judge: int | None = None
-) -> Intervals:
+def _overall_intervals(statistics: Statistics, judge: int | None = None) -> Intervals:
     """The intervals of all criteria together, for the panel or a judge.
 
     With a single criterion, shares have the intervals of that one. A number has one interval under all its names.
     """
     intervals = statistics.scope_intervals("all") if judge is None else statistics.scope_intervals("judge", judge)
-    if intervals is not None and options.bootstrap.method == "smoothed":
-        ci = _bias(options, statistics, judge).ci or intervals["bias"].ci
+    if intervals is not None and statistics.bootstrap.method == "smoothed":
+        ci = _bias(statistics, judge).ci or intervals["bias"].ci
         names = ("bias", "score_limits.mean") if judge is None else ("bias",)
         intervals = intervals | {name: msgspec.structs.replace(intervals[name], ci=ci) for name in names}
-    if intervals is None or len(votes.columns) > 1 or votes.columns[0].numbers is not None:
+    if intervals is None or len(statistics.votes.columns) > 1 or statistics.votes.columns[0].numbers is not None:
         return intervals
     intervals = _with_one_interval(intervals, intervals, _TWINS)
     group = statistics.layout.groups[0]
@@ -203,9 +207,9 @@ def _overall_intervals(
     met = tables.positive_against_rest(table) if group.kind == "binary" else None
     shares = _share_counts(int(table.sum()), met)
     if judge is None:
-        people = _errors_by_side(votes)
+        people = _errors_by_side(statistics.votes)
         shares |= {"passed_of_passed": people["n_people_passed"], "passed_of_failed": people["n_people_failed"]}
-    return _with_exact_shares(intervals, shares, votes, options)
+    return _with_exact_shares(intervals, shares, statistics)
 
 
 def _counts(votes: LabelledVotes, kinds: Sequence[str]) -> dict[str, Any]:
@@ -246,30 +250,30 @@ def _errors_by_side(votes: LabelledVotes) -> dict[str, Any]:
     }
 
 
-def _bias(options: Options, statistics: Statistics, judge: int | None = None) -> BiasResult:
+def _bias(statistics: Statistics, judge: int | None = None) -> BiasResult:
     """The bias of the panel or a judge, with an interval that holds its level where few units differ."""
     comparison = statistics.scores.comparisons[0 if judge is None else 1 + judge]
-    if options.bootstrap.method != "smoothed" or statistics.intervals is None:
+    if statistics.bootstrap.method != "smoothed" or statistics.intervals is None:
         return comparison.pairs.bias
     return bias_with_interval(comparison.pairs.bias, statistics.intervals[*comparison.scope, "bias"].ci)
 
 
-def _bootstrap(votes: LabelledVotes, options: Options, intervals: Intervals) -> BootstrapResults | None:
+def _bootstrap(statistics: Statistics, intervals: Intervals) -> BootstrapResults | None:
     if intervals is None:
         return None
     return BootstrapResults(
         accuracy_ci=interval_ends(intervals["criterion_accuracy"].ci),
         kappa_ci=interval_ends(intervals["mean_kappa"].ci),
         rmse_ci=interval_ends(intervals["score_rmse"].ci),
-        n_bootstrap=options.bootstrap.replicates,
-        confidence_level=options.bootstrap.confidence,
-        seed=options.bootstrap.seed,
-        method=options.bootstrap.method,
-        unit=votes.unit,
+        n_bootstrap=statistics.bootstrap.replicates,
+        confidence_level=statistics.bootstrap.confidence,
+        seed=statistics.bootstrap.seed,
+        method=statistics.bootstrap.method,
+        unit=statistics.votes.unit,
     )
 
 
-def _limits(options: Options, statistics: Statistics) -> ScoreLimits | None:
+def _limits(statistics: Statistics) -> ScoreLimits | None:
     """The limits of agreement, with an interval of each; None without a pair of scores."""
     n = len(statistics.scores.comparisons[0].pairs.predicted)
     if not n:
@@ -277,30 +281,28 @@ def _limits(options: Options, statistics: Statistics) -> ScoreLimits | None:
     mean, lower, upper = (statistics.value("all", f"score_limits.{name}") for name in ("mean", "lower", "upper"))
     ends: list[ConfidenceInterval | None] = [None, None]
     deviation = statistics.value("all", "bias.std_bias")
-    if options.bootstrap.method == "smoothed" and statistics.intervals is not None:
+    if statistics.bootstrap.method == "smoothed" and statistics.intervals is not None:
         ends = [statistics.intervals["all", f"score_limits.{name}"].ci for name in ("lower", "upper")]
     elif deviation and lower is not None and upper is not None:
-        confidence = options.bootstrap.confidence
+        confidence = statistics.bootstrap.confidence
         z = normal_quantile(confidence)
         half = z * deviation * float(np.sqrt(1 / n + z * z / (2 * (n - 1))))
         ends = [ConfidenceInterval(end - half, end + half, confidence, "normal") for end in (lower, upper)]
     return ScoreLimits(mean=mean, lower=lower, upper=upper, lower_ci=ends[0], upper_ci=ends[1], n_samples=n)
 
 
-def _icc(votes: LabelledVotes, statistics: Statistics) -> ScoreICC | None:
+def _icc(statistics: Statistics) -> ScoreICC | None:
     """The intraclass correlations of the judges' scores; None below two judges."""
-    if len(votes.judges) < 2:
+    if len(statistics.votes.judges) < 2:
         return None
-    complete = ~np.isnan(votes.judge_scores).any(axis=1)
+    complete = ~np.isnan(statistics.votes.judge_scores).any(axis=1)
     forms = {name: statistics.value("all", f"score_icc.{name}") for name in ICC_FORMS}
-    return ScoreICC(n_items=int(complete.sum()), n_judges=len(votes.judges), **forms)
+    return ScoreICC(n_items=int(complete.sum()), n_judges=len(statistics.votes.judges), **forms)
 
 
-def _coverage(
-    votes: LabelledVotes, options: Options, statistics: Statistics, column: int, n_covered: int
-) -> CoverageStats | None:
+def _coverage(statistics: Statistics, column: int, n_covered: int) -> CoverageStats | None:
     """Which pairs of a column are covered; -1 is all columns. None where abstentions are not left out."""
-    if not options.modes.exclude_all:
+    if not statistics.options.modes.exclude_all:
         return None
     layout = statistics.layout
     chosen = slice(None) if column < 0 else slice(column, column + 1)
@@ -308,8 +310,8 @@ def _coverage(
     errored = layout.n_errored[chosen].sum()
     n_total = int(cells[:, 0].sum() + errored)
     intervals = statistics.scope_intervals("coverage", column)
-    if column >= 0 or len(votes.columns) == 1:
-        intervals = _with_exact_shares(intervals, dict.fromkeys(COVERAGE_RATES, n_total), votes, options)
+    if column >= 0 or len(statistics.votes.columns) == 1:
+        intervals = _with_exact_shares(intervals, dict.fromkeys(COVERAGE_RATES, n_total), statistics)
     return CoverageStats(
         n_total=n_total,
         n_covered=n_covered,
@@ -336,9 +338,7 @@ def _abstentions(statistics: Statistics, *, binary: bool) -> AbstentionStats:
     )
 
 
-def _numeric(
-    votes: LabelledVotes, options: Options, statistics: Statistics
-) -> tuple[dict[int, NumericCriterionMetrics], BootstrapResult | None]:
+def _numeric(statistics: Statistics) -> tuple[dict[int, NumericCriterionMetrics], BootstrapResult | None]:
     """The numeric criteria by place, and the mean of their concordances."""
     pairs = {
         place: int(table.sum())
@@ -347,32 +347,25 @@ def _numeric(
         if group.kind == "numeric"
     }
     return numeric_metrics(
-        votes,
+        statistics.votes,
         statistics.levels,
-        {place: _coverage(votes, options, statistics, place, n) for place, n in pairs.items()},
-        options.bootstrap,
+        {place: _coverage(statistics, place, n) for place, n in pairs.items()},
+        statistics.bootstrap,
     )
 
 
-def _criteria(
-    votes: LabelledVotes,
-    options: Options,
-    statistics: Statistics,
-    numeric: Mapping[int, NumericCriterionMetrics],
-) -> tuple[AnyCriterion, ...]:
+def _criteria(statistics: Statistics, numeric: Mapping[int, NumericCriterionMetrics]) -> tuple[AnyCriterion, ...]:
     """Every criterion, in order."""
     found: dict[int, AnyCriterion] = dict(numeric)
     for group in statistics.layout.groups:
         if group.kind == "numeric":
             continue
         for place, table in zip(group.tables.columns, group.tables.of(statistics.counts)[0, :, 0], strict=True):
-            found[place] = _criterion(votes, votes.columns[place], options, statistics, table)
+            found[place] = _criterion(statistics, statistics.votes.columns[place], table)
     return tuple(found[place] for place in sorted(found))
 
 
-def _criterion(
-    votes: LabelledVotes, column: CriterionColumn, options: Options, statistics: Statistics, table: Floats
-) -> AnyCriterion:
+def _criterion(statistics: Statistics, column: CriterionColumn, table: Floats) -> AnyCriterion:
     """A criterion that is answered by one of several classes."""
     kind, n = column.criterion.kind, int(table.sum())
     met = tables.positive_against_rest(table) if kind == "binary" else None
@@ -386,14 +379,14 @@ def _criterion(
         "n_samples": n,
         "kappa_interpretation": interpret_kappa(kappa),
         "is_degenerate": n > 0 and kappa is None,
-        "coverage_stats": _coverage(votes, options, statistics, column.index, n),
+        "coverage_stats": _coverage(statistics, column.index, n),
         "intervals": _with_exact_shares(
-            statistics.scope_intervals("criterion", column.index), _share_counts(n, met), votes, options
+            statistics.scope_intervals("criterion", column.index), _share_counts(n, met), statistics
         ),
     }
 
     if met is None:
-        fields |= _options(votes, column, options, statistics, table)
+        fields |= _options(statistics, column, table)
     else:
         fields |= {
             "support_true": int(met[0].sum()),
@@ -405,13 +398,11 @@ def _criterion(
         both = (column.truth_classes >= 0) & (column.final_classes >= 0)
         truth, final = column.truth_classes[both], column.final_classes[both]
         for name, correlate in (("spearman", spearman), ("kendall", kendall)):
-            fields[name] = correlation_result(correlate(truth, final, confidence=options.bootstrap.confidence))
+            fields[name] = correlation_result(correlate(truth, final, confidence=statistics.bootstrap.confidence))
     return model(**fields)
 
 
-def _options(
-    votes: LabelledVotes, column: CriterionColumn, options: Options, statistics: Statistics, table: Floats
-) -> dict[str, Any]:
+def _options(statistics: Statistics, column: CriterionColumn, table: Floats) -> dict[str, Any]:
     """The options and the confusion matrix in the author's order."""
     classes, order = column.classes, list(column.classes.author_order)
     true, judged = table.sum(axis=1).astype(int).tolist(), table.sum(axis=0).astype(int).tolist()
@@ -425,8 +416,7 @@ def _options(
             intervals=_with_exact_shares(
                 statistics.scope_intervals("option", column.index, option),
                 {"precision": judged[option], "recall": true[option]},
-                votes,
-                options,
+                statistics,
             ),
         )
         for option in order
@@ -440,23 +430,23 @@ def _confusion_matrix(table: Floats, labels: tuple[str, ...]) -> ConfusionMatrix
     return ConfusionMatrix(matrix=tuple(tuple(int(cell) for cell in row) for row in table), labels=labels)
 
 
-def _judges(votes: LabelledVotes, options: Options, statistics: Statistics) -> dict[str, JudgeMetrics]:
+def _judges(statistics: Statistics) -> dict[str, JudgeMetrics]:
     """Every judge against the truth, by id."""
     found = {}
-    for judge, name in enumerate(votes.judges):
+    for judge, name in enumerate(statistics.votes.judges):
         comparison = statistics.scores.comparisons[1 + judge]
         pairs = sum(int(group.tables.of(statistics.counts)[1 + judge].sum()) for group in statistics.layout.groups)
-        raw, failed, abstained = _raw_votes(votes, judge)
+        raw, failed, abstained = _raw_votes(statistics.votes, judge)
         numbers = statistics.numbers_of(JudgeMetrics, "judge", judge)
         numbers |= {f"score_{each}": correlation_result(comparison.pairs.correlations[each]) for each in CORRELATIONS}
         found[name] = JudgeMetrics(
             judge_id=name,
             confusion_matrix=_confusion_matrix(raw, _VERDICTS) if raw.any() else None,
-            bias=_bias(options, statistics, judge),
+            bias=_bias(statistics, judge),
             n_samples=pairs,
             n_failed=failed,
             n_abstained=abstained,
-            intervals=_overall_intervals(votes, options, statistics, judge),
+            intervals=_overall_intervals(statistics, judge),
             **numbers,
         )
     return found
@@ -477,7 +467,7 @@ def _raw_votes(votes: LabelledVotes, judge: int) -> tuple[Floats, int, int]:
     return raw.reshape(3, 3), failed, abstained
 
 
-def _pooled(votes: LabelledVotes, statistics: Statistics) -> tuple[PooledScaleMetrics, ...]:
+def _pooled(statistics: Statistics) -> tuple[PooledScaleMetrics, ...]:
     """All pairs of each kind of criterion that occurs."""
     found = []
     for kind in KINDS:
@@ -489,12 +479,13 @@ def _pooled(votes: LabelledVotes, statistics: Statistics) -> tuple[PooledScaleMe
         if kind == "binary":
             met = tables.positive_against_rest(final[0].sum(axis=0))
             matrix = _confusion_matrix(met, _VERDICTS[:2]) if met.any() else None
+        columns = [column for column in statistics.votes.columns if column.criterion.kind == kind]
         found.append(
             PooledScaleMetrics(
                 scale_type=kind,
                 n_points=sum(int(table.sum()) for table in final),
                 confusion_matrix=matrix,
-                n_abstain=sum(_abstaining_pairs(column) for column in votes.columns if column.criterion.kind == kind),
+                n_abstain=sum(map(_abstaining_pairs, columns)),
                 intervals=statistics.scope_intervals("pooled", kind),
                 **statistics.numbers_of(PooledScaleMetrics, "pooled", kind),
             )
@@ -524,31 +515,34 @@ def _slices(slices: SliceEstimates, statistics: Statistics) -> tuple[SliceMetric
     )
 
 
-def _undefined_warnings(statistics: Statistics, replicates: int) -> list[str]:
-    every = statistics.intervals or {}
-    fewest = (1 - _UNDEFINED_SHARE) * replicates
-    scarce = [key for key, one in every.items() if one.estimate is not None and one.n_bootstrap < fewest]
-    if not scarce:
-        return []
-    names = list_names(sorted({str(key[-1]) for key in scarce}), limit=5)
-    share = f"{len(scarce)} of {len(every)} numbers are undefined in more than 5 % of the replicates"
-    return [f"undefined-replicates: {share}, among them {names}; their intervals rest on the others."]
+def _undefined_warnings(statistics: Statistics) -> Iterator[str]:
+    intervals = statistics.intervals or {}
+    fewest = (1 - _UNDEFINED_SHARE) * statistics.bootstrap.replicates
+    scarce = [key for key, result in intervals.items() if result.estimate is not None and result.n_bootstrap < fewest]
+    if scarce:
+        names = list_names(sorted({str(key[-1]) for key in scarce}), limit=5)
+        share = f"{len(scarce)} of {len(intervals)} numbers are undefined in more than 5 % of the replicates"
+        yield f"undefined-replicates: {share}, among them {names}; their intervals rest on the others."
 
 
-def _data_warnings(votes: LabelledVotes, panel: PairedScores, degenerate: list[str]) -> list[str]:
-    found, bias = [], panel.bias
+def _data_warnings(statistics: Statistics, criteria: Sequence[AnyCriterion]) -> Iterator[str]:
+    votes = statistics.votes
+    panel = statistics.scores.comparisons[0].pairs
     if not len(panel.predicted) and any(column.criterion.is_scored for column in votes.columns):
-        found.append("no-scores: no item has both a predicted and a true score; score-level numbers are undefined.")
+        yield "no-scores: no item has both a predicted and a true score; score-level numbers are undefined."
     elif len(panel.predicted) and len(np.unique(panel.true)) <= 2:
-        found.append("score-collapse: true scores take at most 2 values; correlations of scores say nothing.")
+        yield "score-collapse: true scores take at most 2 values; correlations of scores say nothing."
+
+    degenerate = [visible(criterion.name, limit=60) for criterion in criteria if criterion.is_degenerate]
     if degenerate:
-        names = list_names((visible(name, limit=60) for name in degenerate), limit=10)
-        found.append(f"degenerate: one class only, so no kappa, on {names}.")
+        yield f"degenerate: one class only, so no kappa, on {list_names(degenerate, limit=10)}."
+
+    bias = panel.bias
     if bias.std_bias == 0 and bias.mean_bias is not None and abs(bias.mean_bias) > 1e-12 * panel.scale.largest:
-        found.append("constant-shift: every predicted score differs from the true one by the same amount.")
+        yield "constant-shift: every predicted score differs from the true one by the same amount."
+
     for judge, name in enumerate(votes.judges):
         if not any((column.votes[:, judge] >= 0).any() for column in votes.columns):
-            found.append(f"judge-silent: `{visible(name, limit=60)}` has no usable vote.")
+            yield f"judge-silent: `{visible(name, limit=60)}` has no usable vote."
     if len(votes.ids) == 1:
-        found.append("one-item: everything rests on one item, and resampling it says nothing of others.")
-    return found
+        yield "one-item: everything rests on one item, and resampling it says nothing of others."

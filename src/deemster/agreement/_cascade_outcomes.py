@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from deemster.agreement._labelled_votes import Floats, Indices
+from deemster.agreement._criterion_columns import Floats, Indices
 from deemster.datasets import Votes
 from deemster.datasets.vote_block import Block
 from deemster.errors import InputError, visible

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.agreement._criterion_columns import CriterionColumn, Floats, Indices
 from deemster.agreement._imagined_units import (
     DISAGREEMENT,
     ImaginedCells,
@@ -21,7 +22,7 @@ from deemster.agreement._imagined_units import (
     table_shapes,
     vote_shapes,
 )
-from deemster.agreement._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
+from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement._verdict_classes import Codes, VerdictClasses
 from deemster.agreement.result_models import CriterionType
 from deemster.stats.agreement_from_sums import vote_features

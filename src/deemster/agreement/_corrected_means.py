@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from deemster.agreement._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
+from deemster.agreement._criterion_columns import CriterionColumn, Floats, Indices
+from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement._verdict_classes import Codes
 from deemster.agreement.result_models import CorrectedMeans, CorrectedMetRate, CorrectedScore
 from deemster.stats.confidence_interval import ConfidenceInterval

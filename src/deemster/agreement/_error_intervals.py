@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
-from deemster.agreement._labelled_votes import Floats, Indices, LabelledVotes
+from deemster.agreement._criterion_columns import Floats, Indices
+from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement._score_statistics import RANK_CORRELATIONS, PairedScores, ScoreSums
 from deemster.agreement._tag_slices import Tags
 from deemster.agreement._verdict_statistics import Key

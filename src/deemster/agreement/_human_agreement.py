@@ -9,8 +9,9 @@ import numpy as np
 
 from deemster.agreement._bootstrap_replicates import BootstrapSettings, smoothed_results
 from deemster.agreement._contingency_counts import count_by_unit, find_patterns
+from deemster.agreement._criterion_columns import CriterionColumn, Floats, Indices
 from deemster.agreement._imagined_units import imagined_votes, table_shapes, unit_size, vote_shapes
-from deemster.agreement._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
+from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement._numeric_agreement import imagine_numbers
 from deemster.agreement._score_statistics import weighted_sums
 from deemster.agreement._verdict_classes import Codes

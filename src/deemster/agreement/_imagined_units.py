@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from deemster.agreement._labelled_votes import CriterionColumn, Floats, LabelledVotes
+from deemster.agreement._criterion_columns import CriterionColumn, Floats
+from deemster.agreement._labelled_votes import LabelledVotes
 
 # How much agreement and disagreement a replicate adds, in units. Chosen by simulation (`bench/coverage.py`).
 AGREEMENT = 0.5

@@ -6,7 +6,8 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from deemster.agreement._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
+from deemster.agreement._criterion_columns import CriterionColumn, Floats, Indices
+from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement.result_models import CalibrationMetrics
 from deemster.stats.probability_calibration import brier, calibration_error
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deemster.agreement._labelled_votes import Floats, LabelledVotes
+from deemster.agreement._criterion_columns import Floats
+from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement._verdict_classes import Codes, VerdictClasses
 from deemster.agreement.result_models import JudgeConsistency
 from deemster.rubrics.criterion import MISSING

@@ -11,9 +11,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from deemster.agreement._bootstrap_replicates import BootstrapSettings, smoothed_results
+from deemster.agreement._criterion_columns import CriterionColumn, Floats, Indices
 from deemster.agreement._error_intervals import bias_with_interval, with_exact_ends
 from deemster.agreement._imagined_units import unit_size
-from deemster.agreement._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes, require_key
+from deemster.agreement._item_clusters import require_key
+from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement._score_statistics import (
     CORRELATIONS,
     ICC_FORMS,

@@ -6,7 +6,8 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from deemster.agreement._labelled_votes import CriterionColumn, Floats, Indices, LabelledVotes
+from deemster.agreement._criterion_columns import CriterionColumn, Floats, Indices
+from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement.result_models import PositionBias
 from deemster.datasets import Votes
 from deemster.errors import InputError, Issue, did_you_mean, list_names, visible

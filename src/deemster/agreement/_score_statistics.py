@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.agreement._criterion_columns import Floats, Indices
 from deemster.agreement._imagined_units import table_shapes
-from deemster.agreement._labelled_votes import Floats, Indices, LabelledVotes
+from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement._verdict_statistics import Key, Values
 from deemster.rubrics import Criterion
 from deemster.stats.confidence_interval import normal_quantile

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.agreement._contingency_counts import ContingencyCounts, CriterionGroup
-from deemster.agreement._labelled_votes import Floats, Indices, LabelledVotes
+from deemster.agreement._criterion_columns import Floats, Indices
+from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement._score_statistics import ScoreSums
 from deemster.agreement._verdict_statistics import Key, Values, accuracy_and_mean_kappa
 from deemster.stats.nan_arithmetic import quotient

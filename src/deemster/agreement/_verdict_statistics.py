@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from deemster.agreement._contingency_counts import ContingencyCounts, CriterionGroup
-from deemster.agreement._labelled_votes import Floats
+from deemster.agreement._criterion_columns import Floats
 from deemster.agreement.result_models import CriterionType
 from deemster.stats import confusion_tables as tables
 from deemster.stats.agreement_from_sums import rater_agreement

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from deemster.agreement._bootstrap_replicates import BootstrapSettings, smoothed_results
+from deemster.agreement._criterion_columns import Floats
 from deemster.agreement._imagined_units import imagined_votes, vote_shapes
-from deemster.agreement._labelled_votes import Floats
 from deemster.agreement.result_models import BootstrapResult
 from deemster.stats.agreement_from_sums import alpha_from_coincidences, coincidence_shares
 from deemster.stats.bootstrap_resampling import imagined_weights

@@ -12,7 +12,7 @@ import numpy as np
 
 from deemster.agreement._bootstrap_replicates import BootstrapSettings
 from deemster.agreement._cascade_outcomes import CascadeOutcomes, cascade_outcomes
-from deemster.agreement._labelled_votes import Floats, Indices
+from deemster.agreement._criterion_columns import Floats, Indices
 from deemster.datasets import Votes
 from deemster.errors import InputError, Issue, did_you_mean, visible
 from deemster.formats.json_values import is_number, name_kind

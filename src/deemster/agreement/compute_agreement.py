@@ -14,10 +14,11 @@ from deemster.agreement._bootstrap_replicates import SMOOTHED, BootstrapSettings
 from deemster.agreement._build_result import Extras, build_result
 from deemster.agreement._corrected_means import corrected_means
 from deemster.agreement._human_agreement import human_agreement
+from deemster.agreement._item_clusters import Cluster, with_clusters
 from deemster.agreement._item_difficulty import disputed_items
 from deemster.agreement._judge_calibration import judge_calibration
 from deemster.agreement._judge_consistency import judge_consistency
-from deemster.agreement._labelled_votes import Cluster, HasVotes, LabelledVotes, read_labelled_votes, with_clusters
+from deemster.agreement._labelled_votes import HasVotes, LabelledVotes, read_labelled_votes
 from deemster.agreement._numeric_agreement import Levels
 from deemster.agreement._position_bias import pair_clusters, position_bias
 from deemster.agreement._verdict_classes import AbstentionModes
@@ -87,7 +88,7 @@ def compute_metrics(
 
     statistics = compute_statistics(votes, options, Levels(group, system))
     extras = _compute_extras(votes, options, epsilon=epsilon, pair=pair)
-    metrics = build_result(votes, options, statistics, extras)
+    metrics = build_result(statistics, extras)
     return _without_inference(metrics) if metrics.sampling == "chosen" else metrics
 
 

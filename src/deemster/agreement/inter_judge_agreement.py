@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from deemster.agreement._labelled_votes import Cluster, HasVotes, LabelledVotes, read_labelled_votes
+from deemster.agreement._item_clusters import Cluster
+from deemster.agreement._labelled_votes import HasVotes, LabelledVotes, read_labelled_votes
 from deemster.agreement._verdict_classes import AbstentionModes
 from deemster.agreement.result_models import AbstentionMode
 from deemster.datasets import RubricDataset, Votes

@@ -9,15 +9,10 @@ import numpy as np
 
 from deemster.agreement._bootstrap_replicates import SMOOTHED, BootstrapSettings, smoothed_results
 from deemster.agreement._contingency_counts import count_by_unit
+from deemster.agreement._criterion_columns import CriterionColumn, Floats
 from deemster.agreement._imagined_units import AGREEMENT, DISAGREEMENT, unit_size
-from deemster.agreement._labelled_votes import (
-    Cluster,
-    CriterionColumn,
-    Floats,
-    HasVotes,
-    LabelledVotes,
-    read_labelled_votes,
-)
+from deemster.agreement._item_clusters import Cluster
+from deemster.agreement._labelled_votes import HasVotes, LabelledVotes, read_labelled_votes
 from deemster.agreement._score_statistics import imagine_items
 from deemster.agreement._verdict_classes import AbstentionModes
 from deemster.agreement.result_models import (

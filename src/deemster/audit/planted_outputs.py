@@ -51,7 +51,7 @@ def audit_job(suite: Suite) -> Evaluation:
     Raises:
         InputError: Something in the suite cannot be used; the issues of all parts are listed.
     """
-    return resolve_evaluation(suite, SuiteOverrides(target=_NoTarget(), repetitions=1))
+    return resolve_evaluation(suite._replace(repetitions=1), SuiteOverrides(target=_NoTarget()))
 
 
 def with_metrics(job: Evaluation, names: Sequence[str]) -> Evaluation:

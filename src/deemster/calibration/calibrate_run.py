@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -79,6 +79,9 @@ class CalibrationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
     def __post_init__(self) -> None:
         decode_struct(self, error=ConfigurationError)
+
+
+USUAL_CALIBRATION: Final = CalibrationSettings()
 
 
 class RunBackground(NamedTuple):
@@ -158,17 +161,11 @@ def calibrate(
     run: Report | str | Path,
     labels: str | Path | None = None,
     *,
-    metrics: Sequence[str] = (),
     suite: str | Path | None = None,
-    repetitions: int = 1,
     columns: Mapping[str, str | Sequence[str]] | None = None,
-    min_agreement: float | None = None,
-    min_kappa: float | None = None,
-    max_length_bias: float | None = None,
-    confidence: float = 0.95,
-    seed: int = 0,
     store: str | Path | None = None,
     calls: ModelCalls = NO_LIMITS,
+    settings: CalibrationSettings = USUAL_CALIBRATION,
 ) -> Calibration:
     """Compare the judges of a run with people, and correct its numbers.
 
@@ -176,32 +173,17 @@ def calibrate(
         run: A report, the file of one, a stored run by its id, label or `latest`; or a file of cases, outputs with
             verdicts of people (`deemster.calibration.v1`), which the metrics of `suite` judge now.
         labels: The sheet of people's labels of the run's outputs, or `viewer`; cases have their own.
-        metrics: The metrics to look at; all that have labels where none is named.
         suite: With cases, the file of the suite whose metrics and models judge them.
-        repetitions: With cases, how often each is judged.
         columns: Which column of the sheet holds what, where its name does not say it.
-        min_agreement: The least agreement with people; a check says whether it is reached.
-        min_kappa: The least kappa; likewise.
-        max_length_bias: The greatest correlation of length and score among outputs that people judge alike; likewise.
-        confidence: The level of the intervals.
-        seed: The seed of what is drawn.
         store: The store of a run that is given by name; `.deemster/runs.db` where not given.
         calls: With cases, cache, budget and network of the models.
+        settings: Which metrics are looked at, how, and what they are held to.
 
     Raises:
         InputError: The labels, the cases or the suite cannot be used; every issue is given with its place.
         ReportError: The report cannot be read.
         StoreError: The run is not there, or cannot be read.
     """
-    settings = CalibrationSettings(
-        metrics=metrics,
-        min_agreement=min_agreement,
-        min_kappa=min_kappa,
-        max_length_bias=max_length_bias,
-        repetitions=repetitions,
-        confidence=confidence,
-        seed=seed,
-    )
     warn = warner()
     if isinstance(run, Report) or not is_cases_file(run):
         found = calibrate_labelled(run, labels, settings, suite=suite, columns=columns, store=store, warn=warn)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 import click
 
 from deemster.cli._console import note, show_progress, warn
-from deemster.cli._report_ending import is_worth_resuming, steps_after_crashes, write_and_print
+from deemster.cli._report_ending import is_worth_resuming, name_run, steps_after_crashes, write_and_print
 from deemster.cli.main import complain, leave, leave_interrupted
-from deemster.cli.report_options import ReportOptions
-from deemster.cli.store_options import check_storage, open_storage, store_flag
+from deemster.cli.options import Command, Flags, group_flags, quiet_option, take_flags
+from deemster.cli.report_options import ReportOptions, run_report_options
+from deemster.cli.store_options import check_storage, open_storage, storage_options, store_flag
 from deemster.errors import ConfigurationError, ExitCode, StorageError, StoreError, plural, visible
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from deemster.evaluation.suite import Suite
     from deemster.records import Execution
     from deemster.report import Report
-    from deemster.report.overview import NamedRun
     from deemster.runs.run_storage import Storage, StoredOrNot
     from deemster.store import Store
 
@@ -51,15 +51,26 @@ class RunWriting(NamedTuple):
     quiet: bool = False
     verbose: bool = False
 
-    def check(self) -> None:
-        """Refuse flags that contradict each other, before anything runs.
 
-        Raises:
-            DeemsterError: They do.
-        """
-        check_storage(self.storage)
-        if self.as_baseline and self.storage is None:
-            raise ConfigurationError("`--as-baseline` is for a stored run, and `--store none` stores none.")
+def writing_options(command: Command) -> Command:
+    """Add the flags of storing and reporting a run; the command receives them as one ``writing``."""
+    command = group_flags(command, "writing", _take_writing, _WRITING)
+    return run_report_options(storage_options(command))
+
+
+def _take_writing(flags: Flags) -> RunWriting:
+    writing: RunWriting = take_flags(RunWriting, flags)
+    check_storage(writing.storage)
+    if writing.as_baseline and writing.storage is None:
+        raise ConfigurationError("`--as-baseline` is for a stored run, and `--store none` stores none.")
+    return writing
+
+
+_WRITING = (
+    click.option("--as-baseline", is_flag=True, help="Make it the baseline of its suite, if it may be one."),
+    quiet_option,
+    click.option("--verbose", is_flag=True, help="Print the tracebacks of a Python target."),
+)
 
 
 class NextSteps(NamedTuple):
@@ -74,7 +85,7 @@ class NextSteps(NamedTuple):
     after_fix: str
 
 
-class FinishedRun(NamedTuple):
+class ReportedRun(NamedTuple):
     """What came of a run.
 
     Attributes:
@@ -145,7 +156,7 @@ def _run(
     *,
     stop: Stop,
     raised: RaisedErrors,
-) -> FinishedRun:
+) -> ReportedRun:
     """Run an evaluation with its progress, and what newly fails again where that is wanted."""
     import msgspec
 
@@ -169,17 +180,17 @@ def _run(
         )
         report = run_sync(running)
         if not compared or not confirm:
-            return FinishedRun(report, next(iter(compared), None))
+            return ReportedRun(report, next(iter(compared), None))
 
         confirming = confirm_report(report, compared[0], evaluation, confirm, storage, stop=stop, progress=progress)
         report = run_sync(confirming)
-        return FinishedRun(report, msgspec.structs.replace(compared[0], gate=report.gate))
+        return ReportedRun(report, msgspec.structs.replace(compared[0], gate=report.gate))
 
 
-def _report(finished: FinishedRun, evaluation: Evaluation, writing: RunWriting, storage: StoredOrNot) -> ExitCode:
+def _report(finished: ReportedRun, evaluation: Evaluation, writing: RunWriting, storage: StoredOrNot) -> ExitCode:
     """Write and print the report of a run; the exit code of the command."""
     report = finished.report
-    named = None if storage.store is None else _named_run(storage.store, report, store_flag(storage))
+    named = None if storage.store is None else name_run(storage.store, report, "latest", store_flag=store_flag(storage))
     quotes = {card.name: card.quotes for card in evaluation.plan.cards}
     return write_and_print(
         report, writing.reports, quotes=quotes, quiet=writing.quiet, named=named, comparison=finished.comparison
@@ -198,15 +209,6 @@ def _say_next_steps(report: Report, storage: StoredOrNot, steps: NextSteps) -> N
         note(step)
     if is_worth_resuming(report, row):
         note(f"To continue: {steps.call}{flag} --resume")
-
-
-def _named_run(store: Store, report: Report, store_flag: str) -> NamedRun:
-    """How commands find a run that has just ended."""
-    from deemster.report.overview import NamedRun
-
-    baseline = store.baseline(report.run.suite, report.dataset.name)
-    has_baseline = baseline is not None and baseline.run != report.run.id
-    return NamedRun("latest", store_flag, has_baseline=has_baseline)
 
 
 def _choose_baseline(store: Store, report: Report, code: ExitCode) -> ExitCode:

@@ -100,6 +100,29 @@ def _take_part(flags: Flags) -> PartOptions:
     return part
 
 
+class RunNumbers(NamedTuple):
+    """How often and how fast a run goes, where flags say so.
+
+    Attributes:
+        repetitions: How often each sample is run.
+        concurrency: How many calls of the target may be under way at once.
+        timeout_s: How long the run may take.
+    """
+
+    repetitions: int | None
+    concurrency: int | None
+    timeout_s: float | None
+
+    def apply(self, suite: Suite) -> Suite:
+        """The suite, with these numbers in place of its own."""
+        return suite.with_numbers(**self._asdict())
+
+
+def number_options(command: Command) -> Command:
+    """Add the flags of numbers; the command receives them as one ``numbers``."""
+    return group_flags(command, "numbers", lambda flags: take_flags(RunNumbers, flags), _NUMBERS)
+
+
 def override_options(*options: Decorator) -> Decorator:
     """Add flags that win over the suite; the command receives them as one ``overrides``."""
     return lambda command: group_flags(command, "overrides", _take_overrides, options)
@@ -135,13 +158,12 @@ _PART: Sequence[Decorator] = (
     click.option("--limit", type=int, metavar="N", help="Only the first N samples."),
 )
 name_option = click.option("--name", "label", metavar="TEXT", help="What you call this run; other commands take it.")
-repetitions_option = click.option("--repetitions", type=int, metavar="R", help="Run each sample R times.")
-concurrency_option = click.option("--concurrency", type=int, metavar="N", help="How many calls of the target at once.")
-timeout_option = click.option(
-    "--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop the run after so long; it can be resumed."
-)
-as_baseline_option = click.option(
-    "--as-baseline", is_flag=True, help="Make it the baseline of its suite, if it may be one."
+_NUMBERS = (
+    click.option("--repetitions", type=int, metavar="R", help="Run each sample R times."),
+    click.option("--concurrency", type=int, metavar="N", help="How many calls of the target at once."),
+    click.option(
+        "--timeout", "timeout_s", type=float, metavar="SECONDS", help="Stop the run after so long; it can be resumed."
+    ),
 )
 threshold_option = click.option(
     "--threshold",
@@ -158,7 +180,6 @@ RUN_OVERRIDES: Sequence[Decorator] = (
         metavar="FILE|RUN",
         help="Score earlier answers, call no target: `help outputs`.",
     ),
-    repetitions_option,
     click.option(
         "--metric",
         "metrics",
@@ -166,6 +187,4 @@ RUN_OVERRIDES: Sequence[Decorator] = (
         metavar="SPEC",
         help="Use this metric, not the suite's; repeatable.",
     ),
-    concurrency_option,
-    timeout_option,
 )

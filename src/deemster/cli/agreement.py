@@ -76,7 +76,6 @@ _FOR_CASES = ("suite", "cache", "offline")
 @click.command(
     "agreement",
     cls=Verb,
-    short_help="Can a judge be trusted? Compare judges with people.",
     headings={
         "Verdicts and labels": ("--labels", "--rubric", "--columns"),
         "Of a run or of cases": ("--metric", "--min-agreement", "--min-kappa", "--max-length-bias", "--quiet"),

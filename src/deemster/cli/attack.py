@@ -10,19 +10,10 @@ import click
 from deemster.cli._command import Verb
 from deemster.cli._console import describe_planned_calls, note
 from deemster.cli._golden_samples import save_failing
-from deemster.cli._run_and_report import NextSteps, RunWriting, run_and_report
-from deemster.cli._run_flags import (
-    as_baseline_option,
-    concurrency_option,
-    name_option,
-    override_options,
-    repetitions_option,
-    timeout_option,
-)
+from deemster.cli._run_and_report import NextSteps, RunWriting, run_and_report, writing_options
+from deemster.cli._run_flags import RunNumbers, name_option, number_options, override_options
 from deemster.cli.model_options import call_options
-from deemster.cli.options import Command, Flags, group_flags, quiet_option, take_flags
-from deemster.cli.report_options import ReportOptions, run_report_options
-from deemster.cli.store_options import storage_options
+from deemster.cli.options import Command, Flags, group_flags, take_flags
 from deemster.errors import ConfigurationError, plural
 
 if TYPE_CHECKING:
@@ -31,8 +22,9 @@ if TYPE_CHECKING:
     from deemster.engine.model_access import ModelCalls
     from deemster.evaluation.resolve_evaluation import SuiteOverrides
     from deemster.evaluation.resolved_evaluation import Evaluation
+    from deemster.evaluation.suite import Suite
     from deemster.report import Report
-    from deemster.runs.run_storage import Storage, StoredOrNot
+    from deemster.runs.run_storage import StoredOrNot
     from deemster.store import Store
 
 _ATTACKS = (
@@ -56,7 +48,6 @@ def _take_selection(flags: Flags) -> AttackSelection:
 @click.command(
     "attack",
     cls=Verb,
-    short_help="Attack a target: does it refuse, leak, call a forbidden tool?",
     headings={"How": ("--repetitions", "--concurrency", "--timeout")},
     examples=[
         "deemster attack suite.yml",
@@ -67,26 +58,20 @@ def _take_selection(flags: Flags) -> AttackSelection:
 @click.argument("suite", type=click.Path())
 @click.argument("categories", metavar="[CATEGORY]...", nargs=-1)
 @_attack_options
-@override_options(name_option, repetitions_option, concurrency_option, timeout_option)
+@override_options(name_option)
+@number_options
 @call_options
-@run_report_options
-@storage_options
-@as_baseline_option
-@quiet_option
-@click.option("--verbose", is_flag=True, help="Print the traceback of each error that a Python target raises.")
+@writing_options
 def command(
     *,
     suite: str,
-    reports: ReportOptions,
-    storage: Storage | None,
+    selection: AttackSelection,
     write: str | None,
     failing_file: str | None,
-    as_baseline: bool,
-    quiet: bool,
-    verbose: bool,
-    selection: AttackSelection,
     overrides: SuiteOverrides,
+    numbers: RunNumbers,
     limits: ModelCalls,
+    writing: RunWriting,
 ) -> None:
     """Attack a target: does it refuse, leak, call a forbidden tool?
 
@@ -104,16 +89,17 @@ def command(
     from deemster.attack.adversarial_job import build_adversarial_job, lane_dataset
     from deemster.evaluation.suite import load_suite
 
-    writing = RunWriting(reports, storage, as_baseline, quiet=quiet, verbose=verbose)
-    writing.check()
-    if failing_file is not None and storage is None:
+    if failing_file is not None and writing.storage is None:
         raise ConfigurationError("`--save-failing` reads a stored run, and `--store none` stores none.")
-    loaded = load_suite(suite, calls_target=write is None, must_run=False).called_with(limits)
+
+    loaded = load_suite(suite, calls_target=write is None, must_run=False)
+    loaded = numbers.apply(loaded).called_with(limits)
     dataset = lane_dataset(loaded, selection)
     if write is not None:
         _write(dataset, write)
         return
-    overrides = overrides._replace(redact_warnings=reports.without_text)
+
+    overrides = overrides._replace(redact_warnings=writing.reports.without_text)
 
     def conclude(store: Store, report: Report) -> None:
         if failing_file is not None:
@@ -121,8 +107,8 @@ def command(
 
     def resolve(*, storage: StoredOrNot) -> Evaluation:
         evaluation = build_adversarial_job(loaded, dataset, overrides, storage=storage)
-        if not quiet:
-            for line in describe_attack(evaluation):
+        if not writing.quiet:
+            for line in _describe(evaluation):
                 note(line)
         return evaluation
 
@@ -130,7 +116,22 @@ def command(
     run_and_report(loaded, resolve, writing, NextSteps(call, call), conclude=conclude)
 
 
-def describe_attack(evaluation: Evaluation) -> Iterator[str]:
+def planned_attack(suite: Suite) -> Iterator[str]:
+    """What an attack of a suite would send, and about what its judge would cost; nothing where none is declared.
+
+    Raises:
+        InputError: It cannot be attacked as it declares.
+    """
+    from deemster.attack.adversarial_dataset import AttackSelection
+    from deemster.attack.adversarial_job import build_adversarial_job, is_attacked, lane_dataset
+    from deemster.evaluation.resolve_evaluation import SuiteOverrides
+
+    if is_attacked(suite):
+        dataset = lane_dataset(suite, AttackSelection())
+        yield from _describe(build_adversarial_job(suite, dataset, SuiteOverrides(asks_models=False)))
+
+
+def _describe(evaluation: Evaluation) -> Iterator[str]:
     """How many attacks are sent, which requests to models judge them, and about what these cost."""
     from deemster.engine.run_sync import run_sync
     from deemster.evaluation.dry_run import plan_job_calls

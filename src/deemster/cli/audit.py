@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from deemster.cli._command import VerbGroup
 from deemster.cli.main import run_interruptible
-from deemster.cli.model_options import CACHE_OPTIONS, budget_option, collect_limits
+from deemster.cli.model_options import call_options
 from deemster.cli.options import Command, Flags, NumberRange, group_flags, quiet_option, read_settings, set_option
-from deemster.cli.report_options import (
-    RESULT_FORMATS,
-    ReportOptions,
-    destination_option,
-    take_destinations,
-    write_result,
-)
+from deemster.cli.report_options import RESULT_FORMATS, ReportOptions, result_options, write_result
 from deemster.cli.store_options import is_run_name, store_option
 from deemster.errors import ExitCode
 
@@ -32,7 +24,6 @@ _SHARE = NumberRange(0, 1)
 @click.group(
     "audit",
     cls=VerbGroup,
-    short_help="Audit the evaluation itself: judges, metrics, gate, dataset.",
     examples=[
         "deemster audit judge --suite suite.yml",
         "deemster audit metrics suite.yml",
@@ -44,65 +35,28 @@ def command() -> None:
     """Audit the evaluation itself: judges, metrics, gate, dataset."""
 
 
-class AuditWriting(NamedTuple):
-    """Where an audit is written.
-
-    Attributes:
-        reports: The files.
-        quiet: Whether it is not printed.
-    """
-
-    reports: ReportOptions
-    quiet: bool
-
-    def write(self, found: Any) -> None:
-        """Write an audit to its files, and print it.
-
-        Args:
-            found: What it found.
-
-        Raises:
-            ReportError: A file cannot be written.
-        """
-        write_result(found, self.reports, quiet=self.quiet)
-
-
-_AUDIT_OPTIONS = (
-    click.option(
-        "--outputs", metavar="FILE|RUN", help="Begin with saved outputs, or those of a run, not with the expected ones."
-    ),
-    destination_option(RESULT_FORMATS),
-    store_option,
-    budget_option,
-    *CACHE_OPTIONS,
-    quiet_option,
-)
-
-
 def audit_options(audit: Command) -> Command:
-    """Add the flags of an audit that marks outputs; it receives ``outputs``, ``limits`` and ``writing``."""
-    audit = group_flags(audit, "outputs", _take_outputs)
-    audit = group_flags(audit, "limits", collect_limits)
-    return group_flags(audit, "writing", _take_writing, _AUDIT_OPTIONS)
-
-
-def writing_options(*formats: str) -> Callable[[Command], Command]:
-    """Add the flags of an audit that asks no model and writes these formats; it receives ``writing``."""
-    options = (destination_option(formats), store_option, quiet_option)
-    return lambda audit: group_flags(audit, "writing", partial(_take_writing, formats=formats), options)
+    """Add the flags of an audit that marks outputs; it receives ``outputs``, ``limits``, ``reports`` and ``quiet``."""
+    options = (
+        click.option(
+            "--outputs",
+            metavar="FILE|RUN",
+            help="Begin with saved outputs, or those of a run, not with the expected ones.",
+        ),
+        store_option,
+    )
+    audit = group_flags(quiet_option(audit), "outputs", _take_outputs, options)
+    return call_options(result_options(*RESULT_FORMATS)(audit))
 
 
 def _take_outputs(flags: Flags) -> AuditedOutputs:
     from deemster.audit.planted_outputs import AuditedOutputs
 
-    outputs, store = flags.pop("outputs"), flags.pop("store")
+    outputs = flags.pop("outputs")
+    store = flags.pop("store")
     if outputs is not None and is_run_name(outputs):
         return AuditedOutputs(run=outputs, store=store)
     return AuditedOutputs(file=outputs, store=store)
-
-
-def _take_writing(flags: Flags, formats: Sequence[str] = RESULT_FORMATS) -> AuditWriting:
-    return AuditWriting(take_destinations(flags, formats), flags.pop("quiet"))
 
 
 @command.command(
@@ -125,7 +79,8 @@ def audit_judge_command(
     outputs: AuditedOutputs,
     metrics: tuple[str, ...],
     limits: ModelCalls,
-    writing: AuditWriting,
+    reports: ReportOptions,
+    quiet: bool,
     fail_on_flag: bool,
     probes: tuple[str, ...],
     overrides: tuple[str, ...],
@@ -148,9 +103,9 @@ def audit_judge_command(
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
     audit = run_interruptible(
         lambda watchers: audit_judge(job, role, found, source=source, settings=settings, watchers=watchers),
-        quiet=writing.quiet,
+        quiet=quiet,
     )
-    writing.write(audit)
+    write_result(audit, reports, quiet=quiet)
     if audit.stopped is not None or audit.is_empty:
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
     if fail_on_flag and audit.flags:
@@ -175,7 +130,8 @@ def audit_metrics_command(
     outputs: AuditedOutputs,
     metrics: tuple[str, ...],
     limits: ModelCalls,
-    writing: AuditWriting,
+    reports: ReportOptions,
+    quiet: bool,
     min_killed: float | None,
     defects: tuple[str, ...],
     overrides: tuple[str, ...],
@@ -199,9 +155,9 @@ def audit_metrics_command(
     job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
     audit = run_interruptible(
         lambda watchers: audit_metrics(job, found, source=source, settings=settings, watchers=watchers),
-        quiet=writing.quiet,
+        quiet=quiet,
     )
-    writing.write(audit)
+    write_result(audit, reports, quiet=quiet)
     if audit.stopped is not None or not audit.score.n:
         raise click.exceptions.Exit(ExitCode.INCOMPLETE)
     if min_killed is not None and (audit.score.rate is None or not reaches(audit.score.rate, min_killed)):
@@ -226,14 +182,17 @@ _runs_option = click.option(
     "cohort=TAG (the one that drops by itself; otherwise the smallest), "
     "draws=100 (comparisons simulated for each number), confidence=0.95 or seed=0"
 )
-@writing_options(*RESULT_FORMATS)
+@result_options(*RESULT_FORMATS)
+@store_option
+@quiet_option
 def audit_gate_command(
     *,
     suite: str,
     runs: tuple[str, ...],
     overrides: tuple[str, ...],
     store: str,
-    writing: AuditWriting,
+    reports: ReportOptions,
+    quiet: bool,
 ) -> None:
     """Tell how often the gate errs: false alarms, missed drops, the margin it certifies.
 
@@ -248,7 +207,7 @@ def audit_gate_command(
     from deemster.audit import TrialSettings, gate
 
     settings = read_settings(TrialSettings, overrides)
-    writing.write(gate(suite, runs=runs, settings=settings, store=store))
+    write_result(gate(suite, runs=runs, settings=settings, store=store), reports, quiet=quiet)
 
 
 @command.command(
@@ -263,14 +222,17 @@ def audit_gate_command(
     "near=0.95 (the similarity of near copies), margin=0.05 (a drop that would do), "
     "draws=200 (0 looks for no part), confidence=0.95 or seed=0"
 )
-@writing_options(*RESULT_FORMATS, "ids")
+@result_options(*RESULT_FORMATS, "ids")
+@store_option
+@quiet_option
 def audit_dataset_command(
     *,
     dataset_or_run: str,
     runs: tuple[str, ...],
     overrides: tuple[str, ...],
     store: str,
-    writing: AuditWriting,
+    reports: ReportOptions,
+    quiet: bool,
 ) -> None:
     """Find copies, contradictions, leaks, flaky samples, and a part that will do.
 
@@ -284,4 +246,4 @@ def audit_dataset_command(
     from deemster.audit import HealthSettings, dataset
 
     settings = read_settings(HealthSettings, overrides)
-    writing.write(dataset(dataset_or_run, runs=runs, settings=settings, store=store))
+    write_result(dataset(dataset_or_run, runs=runs, settings=settings, store=store), reports, quiet=quiet)

@@ -23,7 +23,6 @@ _DATASET = "dataset:"
 @click.command(
     "baseline",
     cls=Verb,
-    short_help="Choose the run that others are compared with, or show it.",
     examples=["deemster baseline", "deemster baseline latest", "deemster baseline --clear"],
     see_also=["run --as-baseline", "compare baseline latest"],
 )

@@ -37,7 +37,6 @@ _HEAD = ("role", "model", "works", "latency", "tokens", "price")
 @click.command(
     "check",
     cls=Verb,
-    short_help="Find mistakes in files, try the models, say what a run costs.",
     examples=["deemster check suite.yml", "deemster check . --offline", "deemster check golden.csv answers.yml"],
     see_also=["run", "audit", "plan"],
 )
@@ -88,7 +87,6 @@ def _check(file: str, kind: str | None, limits: ModelCalls) -> bool:
     Raises:
         DeemsterError: Something in the file cannot be used.
     """
-    from deemster.attack.adversarial_job import is_attacked
     from deemster.engine.run_sync import run_sync
     from deemster.evaluation.check_file import check_file
     from deemster.evaluation.dry_run import plan_job_calls
@@ -98,22 +96,12 @@ def _check(file: str, kind: str | None, limits: ModelCalls) -> bool:
     click.echo(visible(f"{file}: {checked.description}"))
     if checked.evaluation is not None and checked.evaluation.plan.scorers:
         print_planned_calls(run_sync(plan_job_calls(checked.evaluation)))
-    if checked.evaluation is not None and checked.suite is not None and is_attacked(checked.suite):
-        _print_attack(checked.suite.called_with(limits._replace(offline=False)))
+    if checked.evaluation is not None and checked.suite is not None:
+        from deemster.cli.attack import planned_attack
+
+        for line in planned_attack(checked.suite.called_with(limits._replace(offline=False))):
+            click.echo(line)
     return checked.suite is None or limits.offline or _try_models(checked.suite)
-
-
-def _print_attack(suite: Suite) -> None:
-    """Say what `deemster attack` of a suite would send, and about what its judge would cost."""
-    from deemster.attack.adversarial_dataset import AttackSelection
-    from deemster.attack.adversarial_job import build_adversarial_job, lane_dataset
-    from deemster.cli.attack import describe_attack
-    from deemster.evaluation.resolve_evaluation import SuiteOverrides
-
-    dataset = lane_dataset(suite, AttackSelection())
-    evaluation = build_adversarial_job(suite, dataset, SuiteOverrides(calls=False))
-    for line in describe_attack(evaluation):
-        click.echo(line)
 
 
 def _try_models(suite: Suite) -> bool:
@@ -127,6 +115,9 @@ def _try_models(suite: Suite) -> bool:
     checks = run_sync(check_models(suite, clock=clock_from_environment()))
     if checks:
         write_out(list_text(TextTable(_HEAD, [_row(check) for check in checks])))
+    for check in checks:
+        if check.reasons:
+            note(f"{check.role}: The model reasons before it answers. That is paid for too, and not estimated above.")
     failing = [check for check in checks if check.issue is not None]
     for check in failing:
         note("")

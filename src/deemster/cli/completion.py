@@ -14,7 +14,6 @@ _SHELLS = ("bash", "zsh", "fish")
 @click.command(
     "completion",
     cls=Verb,
-    short_help="Print the shell completion script.",
     examples=["deemster completion bash"],
     see_also=["help"],
 )

@@ -28,7 +28,6 @@ _DATASETS = (".yml", ".yaml", ".json")
 @click.command(
     "export",
     cls=Verb,
-    short_help="Write runs to a file or another tool; make golden samples.",
     headings={"Which samples": ("--metric", "--limit")},
     examples=[
         "deemster export latest --to run.jsonl",

@@ -121,7 +121,6 @@ def _read_settings(path: str) -> tuple[dict[str, Any], Path]:
 @click.command(
     "grade",
     cls=Verb,
-    short_help="Grade submissions by a rubric, with one judge or a panel.",
     examples=[
         "deemster grade essays.yml --models suite.yml",
         "deemster grade essays.yml --models suite.yml --rubric rubric.yml --to votes.json",

@@ -53,7 +53,8 @@ TOPICS = {
           id:q7, id:q*        this id, or ids that match
           lang=de             a value of the metadata; meta.failed=yes for a key that is called as a kind is
           input.lang=de       a value of the input
-          failed              what did not pass, or was unscored, in the latest run of the suite
+          failed              what did not pass, or was unscored, in the latest run of the suite; of `show`, in the
+                              run that is shown
           failed:RUN          the same of another run
           answered            what has a saved output
 
@@ -131,7 +132,6 @@ TOPICS = {
 @click.command(
     "help",
     cls=Verb,
-    short_help="Say what commands share: names of runs, samples, files, money.",
     examples=["deemster help", "deemster help samples", "deemster help money"],
     see_also=["metrics"],
 )

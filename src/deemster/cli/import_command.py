@@ -18,7 +18,6 @@ KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas", "otlp", "trec",
 @click.command(
     "import",
     cls=Verb,
-    short_help="Take in runs of promptfoo, Inspect, other tools and stores.",
     examples=["deemster import run.jsonl", "deemster import results.json --gate suite.yml"],
     see_also=["show", "compare", "export"],
 )

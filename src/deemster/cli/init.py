@@ -24,14 +24,13 @@ AGENTS = "AGENTS.md"
 # What an editor knows the keys of a suite by; the first line of the suite names it.
 SCHEMA = "suite.schema.json"
 IGNORED = ".deemster/"
-# What the workflow writes.
-REPORTS = ("report.html", "report.xml")
+# What the workflow writes, and what Python writes beside an application.
+ALSO_IGNORED = ("report.html", "report.xml", "__pycache__/")
 
 
 @click.command(
     "init",
     cls=Verb,
-    short_help="Write a small suite that runs offline, and a GitHub workflow.",
     examples=["deemster init", "deemster init shop --template rag"],
     see_also=["check", "run"],
 )
@@ -54,7 +53,7 @@ def command(*, directory: str, template: str | None) -> None:
     root = _repository_root(folder)
     shared = {
         folder / AGENTS: (packaged_files("templates")[AGENTS], "`deemster help assistants` has what to add"),
-        root / ".gitignore": ("\n".join([IGNORED, *REPORTS, ""]).encode(), f"`{IGNORED}` belongs into it"),
+        root / ".gitignore": ("\n".join([IGNORED, *ALSO_IGNORED, ""]).encode(), f"`{IGNORED}` belongs into it"),
         root / WORKFLOW: (_workflow(folder, root), f"add a step that runs {folder / 'suite.yml'}"),
     }
     kept = {path: advice for path, (_, advice) in shared.items() if path.exists()}

@@ -16,7 +16,6 @@ from deemster.errors import ConfigurationError, Issue, ReportError
 @click.group(
     "labels",
     cls=VerbGroup,
-    short_help="Write a sheet for people to label, or the labels of a run.",
     examples=["deemster labels sheet latest --n 100", "deemster labels export latest --to votes.json"],
     see_also=["agreement", "view"],
 )

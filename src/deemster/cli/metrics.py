@@ -22,7 +22,6 @@ _COMMON_OPTIONS = frozenset({"name", "threshold", "where"})
 @click.command(
     "metrics",
     cls=Verb,
-    short_help="Show the catalog: what each metric reads, returns, its options.",
     examples=["deemster metrics", "deemster metrics recall@k"],
     see_also=["run", "audit metrics"],
 )

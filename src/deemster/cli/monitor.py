@@ -18,7 +18,6 @@ BASELINE = 500
 @click.command(
     "monitor",
     cls=Verb,
-    short_help="Show the pass-rate of recorded traffic over time, and drift.",
     examples=[
         "deemster monitor support-bot --every week",
         "deemster monitor support-bot --fail-on-drift --save-failing golden.yml",

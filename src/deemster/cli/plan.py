@@ -85,7 +85,6 @@ def _plan_options(command: Command) -> Command:
 @click.group(
     "plan",
     cls=VerbGroup,
-    short_help="Tell how many samples, repetitions or labels a question needs.",
     examples=["deemster plan detect golden.yml", "deemster plan size --effect 0.05 --from latest"],
     see_also=["audit gate", "check"],
 )

@@ -32,7 +32,6 @@ _SUFFIX = ".progress.db"
 @click.group(
     "rubric",
     cls=VerbGroup,
-    short_help="Find what makes judges disagree about a rubric, and reword it.",
     examples=[
         "deemster rubric check rubric.yml",
         "deemster rubric improve rubric.yml essays.yml --models suite.yml --judge judge",
@@ -263,7 +262,7 @@ def _print_forecast(
 ) -> None:
     """Say how many requests an improvement sends, and about what they cost."""
     from deemster.engine.run_sync import run_sync
-    from deemster.grading.improve_rubric import forecast
+    from deemster.grading.improvement_forecast import forecast
 
     planned = run_sync(forecast(rubric, items, grader, settings, access=models.access(calls=False)))
     print_planned_calls(planned.planned)

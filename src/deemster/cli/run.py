@@ -9,25 +9,22 @@ from typing import TYPE_CHECKING
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._run_and_report import NextSteps, RunWriting, run_and_report
+from deemster.cli._run_and_report import NextSteps, RunWriting, run_and_report, writing_options
 from deemster.cli._run_flags import (
     RUN_OVERRIDES,
     PartOptions,
-    as_baseline_option,
+    RunNumbers,
+    number_options,
     override_options,
     part_options,
     threshold_option,
 )
 from deemster.cli._stored_outputs import is_stored, score_stored_outputs
 from deemster.cli.model_options import call_options
-from deemster.cli.options import quiet_option
-from deemster.cli.report_options import ReportOptions, run_report_options
-from deemster.cli.store_options import place_of, storage_options
 
 if TYPE_CHECKING:
     from deemster.engine.model_access import ModelCalls
     from deemster.evaluation.resolve_evaluation import SuiteOverrides
-    from deemster.runs.run_storage import Storage
 
 _SUITE = "suite.yml"
 # The headings of flags that choose samples, and of those that say how they are run.
@@ -40,7 +37,6 @@ RUN_HEADINGS = {
 @click.command(
     "run",
     cls=Verb,
-    short_help="Run a suite, store the run, print the report, apply the gate.",
     headings=RUN_HEADINGS,
     examples=[
         "deemster run",
@@ -53,18 +49,15 @@ RUN_HEADINGS = {
 @part_options
 @override_options(*RUN_OVERRIDES)
 @threshold_option
+@number_options
 @call_options
-@run_report_options
-@storage_options
-@as_baseline_option
+@writing_options
 @click.option(
     "--confirm",
     type=click.IntRange(min=1),
     metavar="N",
     help="Run newly failing samples up to N times more.",
 )
-@quiet_option
-@click.option("--verbose", is_flag=True, help="Print the tracebacks of a Python target.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -73,14 +66,11 @@ def command(
     suite: str | None,
     overrides: SuiteOverrides,
     thresholds: Mapping[str, float],
+    numbers: RunNumbers,
     limits: ModelCalls,
     part: PartOptions,
-    reports: ReportOptions,
-    storage: Storage | None,
-    as_baseline: bool,
+    writing: RunWriting,
     confirm: int | None,
-    quiet: bool,
-    verbose: bool,
 ) -> None:
     """Run a suite, store the run, print the report, apply the gate."""
     from deemster.evaluation.resolve_evaluation import resolve_evaluation
@@ -93,18 +83,15 @@ def command(
             suite=suite,
             metrics=overrides.metrics,
             limits=limits,
-            reports=reports,
-            store=place_of(storage),
-            quiet=quiet,
+            writing=writing,
         )
 
-    writing = RunWriting(reports, storage, as_baseline, quiet=quiet, verbose=verbose)
-    writing.check()
-
     file = suite or _SUITE
-    loaded = load_suite(file, calls_target=overrides.outputs is None).called_with(limits)
+    loaded = numbers.apply(load_suite(file, calls_target=overrides.outputs is None)).called_with(limits)
     loaded = loaded.with_settings(thresholds=thresholds, only_answered=part.only.answered, confirm=confirm or 0)
-    overrides = overrides._replace(redact_warnings=reports.without_text, select=part.find(loaded, storage).select)
+    overrides = overrides._replace(
+        redact_warnings=writing.reports.without_text, select=part.find(loaded, writing.storage).select
+    )
 
     resolve = functools.partial(resolve_evaluation, loaded, overrides)
     steps = NextSteps(f"deemster run {file}", f"deemster run {file} --only failed")

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note, print_sections, warn, write_out
-from deemster.cli._report_ending import is_worth_resuming, print_report
+from deemster.cli._report_ending import is_worth_resuming, name_run, print_report
 from deemster.cli.moments import Moment
+from deemster.cli.options import only_option, take_only
 from deemster.cli.report_options import BRIEF_CHARS, ReportOptions, report_options, write_texts
 from deemster.cli.store_options import find_store, is_report_file, open_run, open_run_store, store_option
 from deemster.errors import ConfigurationError, ReportError, visible
 
+# So many samples are listed; `--full` lists all.
+_MOST_LISTED = 50
+
 if TYPE_CHECKING:
     from deemster.comparison import Comparison
     from deemster.comparison.find_runs import RunSources
+    from deemster.comparison.run_source import RunSource
+    from deemster.datasets.only_expression import Only
     from deemster.report import Report
     from deemster.report.overview import NamedRun
     from deemster.store import RunRow, Store
@@ -25,15 +32,14 @@ if TYPE_CHECKING:
 @click.command(
     "show",
     cls=Verb,
-    short_help="List the runs; show a report, what failed in it, or one sample.",
     headings={
         "The list of runs": ("--since", "--until", "--suite"),
-        "One run": ("--failed", "--against", "--prompts"),
+        "One run": ("--failed", "--against", "--only", "--prompts"),
     },
     examples=[
         "deemster show --suite shop --since 7d",
         "deemster show latest --to report.html",
-        "deemster show latest --failed",
+        "deemster show latest --only tag:policy --only failed",
         "deemster show latest refund-time",
     ],
     see_also=["run", "compare", "view"],
@@ -43,9 +49,10 @@ if TYPE_CHECKING:
 @click.option("--since", type=Moment(), metavar="WHEN", help="Only runs started then or later: 2026-01-31, or 7d.")
 @click.option("--until", type=Moment(end=True), metavar="WHEN", help="Only runs started before; a day means its end.")
 @click.option("--suite", metavar="NAME", help="Only runs of this suite, or recordings of this dataset.")
-@click.option("--failed", is_flag=True, help="What did not pass, by likely cause, for a person or an assistant.")
-@click.option("--against", metavar="RUN", help="With --failed: what changed since this run; default the baseline.")
-@click.option("--prompts", is_flag=True, help="With SAMPLE: what each judge was asked and replied, where it was kept.")
+@click.option("--failed", is_flag=True, help="What did not pass, by likely cause, also for assistants.")
+@click.option("--against", metavar="RUN", help="With --failed: compared with this run, not the baseline.")
+@only_option
+@click.option("--prompts", is_flag=True, help="With SAMPLE: what judges were asked and replied, if kept.")
 @report_options
 @store_option
 def command(
@@ -57,6 +64,7 @@ def command(
     suite: str | None,
     failed: bool,
     against: str | None,
+    only: tuple[str, ...],
     prompts: bool,
     reports: ReportOptions,
     store: str,
@@ -68,10 +76,13 @@ def command(
     of a sample; it is shown whole, with every score and its reason, the steps of an agent, and the traceback of a
     target that raised.
 
-    --failed prints Markdown that needs nothing else to be understood: the worst first, by likely cause, with what
-    changed since the baseline. It takes a comparison that `deemster compare --to FILE.json` wrote, too.
+    --only lists samples of RUN, worst first, with their scores. --failed prints Markdown that needs nothing else to be
+    understood: the worst first, by likely cause, with what changed since the baseline. It takes a comparison that
+    `deemster compare --to FILE.json` wrote, too.
     """
     _check(run, sample, since or until or suite, reports, failed=failed, against=against, prompts=prompts)
+    if only and (run is None or sample is not None or failed or reports.destinations):
+        raise ConfigurationError("`--only` lists samples of one run: `deemster show RUN --only tag:x`.")
     if run is None:
         with open_run_store(store) as opened:
             from deemster.cli._run_list import show_runs
@@ -82,6 +93,8 @@ def command(
     elif sample is not None:
         _refuse_files(reports)
         _show_sample(run, sample, reports, store, prompts=prompts)
+    elif only:
+        _list_samples(run, take_only({"only": only}), reports, store)
     else:
         _show_report(run, reports, store)
 
@@ -137,9 +150,8 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
             _show_facts(opened, row, why=str(error))
             return
         shown = reports.shown(report, quoted_details(opened, row.id))
-        baseline = opened.baseline(report.run.suite, report.dataset.name)
-        has_baseline = baseline is not None and baseline.run != report.run.id
-        named = NamedRun(run, "" if store == find_store() else f" --store {store}", has_baseline=has_baseline)
+        flag = "" if store == find_store() else f" --store {store}"
+        named = name_run(opened, report, run, store_flag=flag)
         _render(shown, reports.with_junit(stored_junit(row)), named)
         if not reports.destinations and is_worth_resuming(report, row):
             note(visible(describe_status(row, opened.owner(row.id))))
@@ -158,6 +170,32 @@ def _show_facts(store: Store, row: RunRow, *, why: str) -> None:
 
     write_out(describe_run(row, store.owner(row.id)))
     note(visible(why))
+
+
+def _list_samples(run: str, only: Only, reports: ReportOptions, store: str) -> None:
+    """Print some samples of a run as a list."""
+    from deemster.comparison import load_report
+    from deemster.comparison.report_source import ReportSource
+    from deemster.comparison.stored_source import StoredSource
+    from deemster.report.build_report import stored_report
+
+    if is_report_file(run):
+        report = load_report(run)
+        _print_list(run, report, ReportSource(report), only, full=reports.full)
+        return
+
+    with open_run(store, run) as (opened, name):
+        row = opened.run(name)
+        _print_list(run, stored_report(opened, row.id, warn=warn), StoredSource(opened, row), only, full=reports.full)
+
+
+def _print_list(run: str, report: Report, source: RunSource, only: Only, *, full: bool) -> None:
+    from deemster.report.sample_list import find_samples, list_section
+
+    samples = find_samples(report, source.every_sample(), only)
+    print_sections([list_section(report, samples, only, most=None if full else _MOST_LISTED)])
+    if samples:
+        note(f"Next: deemster show {shlex.quote(run)} {shlex.quote(visible(samples[0].id))}")
 
 
 def _show_sample(run: str, sample: str, reports: ReportOptions, store: str, *, prompts: bool) -> None:

@@ -35,7 +35,6 @@ def _check_hash(_context: click.Context, _parameter: click.Parameter, value: str
     "store",
     cls=VerbGroup,
     invoke_without_command=True,
-    short_help="Remove runs, look for damage, verify reports.",
     examples=["deemster store", "deemster store rm --until 90d", "deemster store check"],
     see_also=["show", "export", "import"],
 )

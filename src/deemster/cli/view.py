@@ -16,7 +16,6 @@ from deemster.errors import ConfigurationError, plural
 @click.command(
     "view",
     cls=Verb,
-    short_help="Look at the runs in a browser, and label their samples.",
     examples=[
         "deemster view --open",
         "deemster view --annotator ada",

@@ -11,7 +11,8 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from deemster.comparison.comparison_sections import comparison_verdict, describe_change
+from deemster.comparison.comparison_sections import STATUS_WORDS, describe_example
+from deemster.comparison.comparison_verdict import describe_change, describe_samples
 from deemster.errors import ReportError, plural, visible
 from deemster.report.failing_samples import (
     describe_sample,
@@ -25,7 +26,7 @@ from deemster.report.gate_sections import format_against_bound, gate_verdict
 from deemster.report.report_entries import MarkEntry, ScoreEntry
 from deemster.stats import Interval
 from deemster.text.number_format import format_change, format_number
-from deemster.text.text_sections import AddedText, RemovedText, TextDetail, TextField
+from deemster.text.text_sections import AddedText, DataText, RemovedText, TextDetail, TextField
 
 if TYPE_CHECKING:
     from deemster.comparison.comparison import Comparison
@@ -160,7 +161,7 @@ _BROKEN = ("newly_failing", "unscored_now", "regressed")
 def _statuses(comparison: Comparison) -> Iterator[tuple[str, str]]:
     for change in comparison.changes:
         if change.candidate is not None and change.status in _BROKEN:
-            yield change.candidate.id, change.status.replace("_", " ")
+            yield change.candidate.id, STATUS_WORDS[change.status]
 
 
 def _run_failures(report: Report, changed: Mapping[str, str]) -> tuple[list[Failure], Counter[_Trait], int]:
@@ -180,7 +181,7 @@ def _run_failures(report: Report, changed: Mapping[str, str]) -> tuple[list[Fail
                 id=sample.id,
                 tags=sample.tags,
                 # What broke since the baseline comes first.
-                badness=badness + (1 if changed.get(sample.id) == "newly failing" else 0),
+                badness=badness + (1 if changed.get(sample.id) == STATUS_WORDS["newly_failing"] else 0),
                 metrics=tuple(name for name in report.metric_order if name in marks and is_failed(marks[name])),
                 traits=traits,
                 note=changed.get(sample.id, ""),
@@ -223,8 +224,8 @@ def _changed_failure(comparison: Comparison, example: Any) -> Failure:
         badness=float(len(_BROKEN) - _BROKEN.index(example.status)),
         metrics=names,
         traits=traits,
-        note=example.status.replace("_", " "),
-        describe=partial(describe_change, comparison, example),
+        note=STATUS_WORDS[example.status],
+        describe=partial(describe_example, comparison, example),
     )
 
 
@@ -301,7 +302,7 @@ def _state(report: Report) -> Iterator[str]:
     found = ((name, report.metrics[name]) for name in report.metric_order)
     rates = (f"{_code(name)} {_rate(each.pass_rate, each.pass_rate_interval)}" for name, each in found)
     whole = _rate(report.macro_f1, report.macro_f1_interval)
-    yield f"Macro-F1 {whole}. Pass-rates: {', '.join(rates)}. In brackets: 95% intervals."
+    yield f"Mean pass-rate {whole}. Pass-rates: {', '.join(rates)}. In brackets: 95% intervals."
 
 
 def _rate(value: float | None, interval: Interval | None) -> str:
@@ -311,14 +312,16 @@ def _rate(value: float | None, interval: Interval | None) -> str:
 
 def _since(comparison: Comparison) -> Iterator[str]:
     """What changed since the baseline."""
-    counts = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in comparison.statuses.items() if count)
+    found = ((STATUS_WORDS.get(name, name), count) for name, count in comparison.statuses.items() if count)
+    counts = ", ".join(f"{word} {count:,}" for word, count in found)
     parts = ("outputs", "judge", "unscored", "dataset", "metrics")
     origin = comparison.macro_f1_origin
     told = [f"{part} {format_change(getattr(origin, part))}" for part in parts if abs(getattr(origin, part)) >= 0.00005]
     drifted = [name for name, metric in comparison.metrics.items() if metric.drift is not None and metric.drift.drifted]
     yield f"## Since the baseline {_code(comparison.baseline.label or comparison.baseline.id)}"
-    lines = [comparison_verdict(comparison), f"Samples: {counts}."]
-    lines += [f"Macro-F1 changed by: {', '.join(told)}."] if told else []
+    broken = "".join(_code(part) if isinstance(part, DataText) else part for part in describe_samples(comparison))
+    lines = [f"{broken} {describe_change(comparison)}".rstrip(), f"Samples: {counts}."]
+    lines += [f"The mean pass-rate changed by: {', '.join(told)}."] if told else []
     lines += [f"The judge drifted, so part of the change is not the system's: {_names(drifted)}."] if drifted else []
     yield "\n".join(f"- {line}" for line in lines)
 

@@ -14,7 +14,7 @@ import msgspec
 from deemster.comparison.comparison import ComparedSample, Comparison
 from deemster.comparison.ranking import Ranking
 from deemster.datasets import SelectedPart
-from deemster.formats.streamed_list import Stream
+from deemster.formats.streamed_list import Stream, mapped
 from deemster.report.report_document import Report
 from deemster.report.report_entries import (
     ExecutionEntry,
@@ -67,9 +67,9 @@ def report_without_text(report: Report, *, quotes: Quotes) -> Report:
         metrics=_metrics_without_words(report.metrics),
         privacy=WITHOUT_TEXT,
         dataset=msgspec.structs.replace(report.dataset, fingerprint=None),
-        samples=Stream(lambda: map(remover.sample, samples)),
-        executions=Stream(lambda: map(remover.execution, executions)),
-        failure_list=Stream(lambda: map(remover.failure, failures)),
+        samples=mapped(samples, remover.sample),
+        executions=mapped(executions, remover.execution),
+        failure_list=mapped(failures, remover.failure),
     )
 
 

@@ -250,6 +250,13 @@ class Dataset:
             sample_content = SampleContent(sample.expected_output, sample.input) if content else None
             yield SampleFacts(position, sample.id, row_hash, labels, sample_content)
 
+    def facts_at(self, position: int) -> SampleFacts:
+        """One sample as a run keeps it, with expected output and input."""
+        (sample,) = self._rows.pick([position])
+        labels = SampleLabels(sample.tags, sample.metadata)
+        content = SampleContent(sample.expected_output, sample.input)
+        return SampleFacts(position, sample.id, self.row_hashes[position], labels, content)
+
     def clustered(self, key: str) -> Dataset:
         """The same samples, of which those with one value of a metadata key belong together."""
         dataset = copy.copy(self)

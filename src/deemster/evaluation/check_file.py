@@ -224,7 +224,8 @@ def _check_suite(file: str, limits: ModelCalls, warn: Callable[[str], None]) -> 
         rules = len(read_gate(suite.gate, document=suite.document).rules)
         description = f"suite `{suite.name}` for `import --gate`, {plural(rules, 'gate rule')}, no dataset"
         return CheckedFile(description, suite)
-    job = resolve_evaluation(load_suite(file, calls_target=False).called_with(limits), SuiteOverrides(calls=False))
+    loaded = load_suite(file, calls_target=False).called_with(limits)
+    job = resolve_evaluation(loaded, SuiteOverrides(asks_models=False))
     plan = job.plan
     anchor_evaluations(job)
     checked = check_samples(job)

@@ -48,6 +48,7 @@ class RoleCheck(NamedTuple):
         works: What it can do.
         usage: What the request used.
         is_free: Whether it costs nothing.
+        reasons: Whether the model reasons before it answers.
         issue: What is wrong; None where it can be used.
         advice: What to do about that, where it can be told.
     """
@@ -57,6 +58,7 @@ class RoleCheck(NamedTuple):
     works: str = ""
     usage: Usage | None = None
     is_free: bool = False
+    reasons: bool = False
     issue: str | None = None
     advice: str | None = None
 
@@ -147,12 +149,14 @@ def _read_answer(check: RoleCheck, answer: Answer, client: Any) -> RoleCheck:
             issue=f"It answers, but not with JSON{why}: {error.message}",
             advice="Judges need a reply that is one JSON object: take a model that follows such an order.",
         )
+    usage = answer.usage
     tokens = "log-probabilities" if answer.tokens else "no log-probabilities"
     if not isinstance(client, HttpChat):
         return check._replace(works=f"JSON, {tokens}")
     refused = client.lacks | client.capabilities.refused
     missing = [f"no {name}" for name in ("temperature", "seed") if name in refused]
-    return check._replace(works=", ".join([_FORMS[client.capabilities.form], tokens, *missing]))
+    reasons = bool(answer.thinking or client.capabilities.reasoning_room or (usage and usage.reasoning_tokens))
+    return check._replace(works=", ".join([_FORMS[client.capabilities.form], tokens, *missing]), reasons=reasons)
 
 
 def _text(value: Any) -> str | None:

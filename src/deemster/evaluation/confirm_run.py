@@ -201,8 +201,8 @@ def stored_evaluation(row: RunRow) -> Evaluation:
     if "file" not in suite:
         message = f"The target of the run `{row.id}` cannot be called again: no suite is stored with it."
         raise ConfigurationError(message)
-    overrides = SuiteOverrides(repetitions=row.repetitions)
-    evaluation = resolve_evaluation(load_suite(suite["file"]), overrides)
+    loaded = load_suite(suite["file"]).with_numbers(repetitions=row.repetitions)
+    evaluation = resolve_evaluation(loaded, SuiteOverrides())
     _check_target(evaluation)
     now = plain_json({"target": target_identity(evaluation), **scoring_identity(evaluation)})
     before = {name: row.identity.get(name) for name in now}

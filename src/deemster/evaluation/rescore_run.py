@@ -11,7 +11,7 @@ from deemster.engine.model_access import ModelAccess, ModelCalls, complete_model
 from deemster.engine.progress import Progress, ProgressCounter
 from deemster.engine.run_plan import Plan, collect_secrets
 from deemster.engine.stop_request import Stop
-from deemster.engine.work_items import WorkItem
+from deemster.engine.work_items import Answer, WorkItem
 from deemster.errors import ConfigurationError, StoreError, did_you_mean
 from deemster.evaluation.evaluation_identity import scoring_identity
 from deemster.evaluation.gate_baseline import compare_again
@@ -21,7 +21,7 @@ from deemster.evaluation.suite import Suite, stored_suite
 from deemster.evaluation.suite_parts import suite_metrics, suite_models
 from deemster.judges import metric_catalog as catalog
 from deemster.models.clock import Clock
-from deemster.records import Mark, Metric, Output, Unscored
+from deemster.records import Execution, Mark, Metric, Output, Sample, Unscored
 from deemster.records.shared_call_cost import SpendingSum
 from deemster.report import Report
 from deemster.report.build_report import StoredSamples, stored_report
@@ -78,13 +78,16 @@ async def rescore(
         StoreError: There is no such run, another process holds it, or the store fails.
         ConfigurationError: A metric does not fit the samples, or asks a model that is not there.
     """
-    timer, stop = RunTimer(clock), stop or Stop()
+    timer = RunTimer(clock)
+    stop = stop or Stop()
+
     with store.lease(_scorable(store, run).id) as lease:
         row = store.run(lease.run_id)
         job = _job(store, row, metrics, access or ModelAccess())
         checked = check_samples(job)
         for warning in checked.warnings:
             warn(warning)
+
         identity = scoring_identity(job)
         with open_scoring(store, lease, checked.table.cards, identity=identity, timer=timer) as scoring:
             counter = ProgressCounter(row.done, progress, done=scoring.row.scorings[scoring.scoring].done)
@@ -92,18 +95,27 @@ async def rescore(
             work = RunWork(job, remaining, [scoring.writer.add], counter, timer.clock, stop, warn)
             await InThisProcess().execute(work)
             scoring.settle(job.plan.metrics)
+
             missing = _what_is_missing(scoring, stop.reason or counter.open_circuit)
             if missing is None:
                 # Otherwise the scoring stays open, and the same rescoring continues it.
                 facts = {**NO_FIGURES, **rubric_facts(metrics, known=row.facts)}
                 scoring.close("complete", None, duration_s=None, facts=facts, is_final=True)
-    if missing is None and (found_again := compare_again(store, row.id)):
-        with store.lease(row.id):
-            store.amend(row.id, facts=found_again)
+
+    if missing is None:
+        _compare_again(store, row.id)
     report = stored_report(store, row.id, warn=warn)
     if missing is None and row.traits.has_end:
         keep_columns(store, report)
     return Rescoring(report, missing)
+
+
+def _compare_again(store: Store, run_id: str) -> None:
+    """Note how the run compares with its baseline by the marks that it has now."""
+    facts = compare_again(store, run_id)
+    if facts:
+        with store.lease(run_id):
+            store.amend(run_id, facts=facts)
 
 
 def _remaining_work(scoring: StoredRun, plan: Plan) -> RemainingWork:
@@ -129,20 +141,27 @@ def _what_is_missing(scoring: StoredRun, why: str | None) -> str | None:
 
 
 def _works(scoring: StoredRun, plan: Plan) -> Iterator[WorkItem]:
+    """The outputs that are not marked yet, or whose marks are tried again."""
     samples = iter(enumerate(plan.dataset))
-    at, sample = next(samples)
-    nothing = (_CUT,) * len(plan.metrics)
+    position, sample = next(samples)
+
     for execution in scoring.executions():
-        answer = execution.answer
-        while at < execution.position:
-            at, sample = next(samples)
-        if answer is None or (execution.marks and not any(map(is_retried, execution.marks))):
-            continue
-        marks: tuple[Any, ...] | None = tuple(None if is_retried(mark) else mark for mark in execution.marks)
-        if isinstance(answer, Output):
-            answer = restore_invalid_text(answer, valid=execution.valid)
-            marks = nothing if execution.cut is not None else marks
-        yield WorkItem(execution.position, sample, execution.repetition, answer, marks or None, execution.marks or None)
+        while position < execution.position:
+            position, sample = next(samples)
+        is_marked = bool(execution.marks) and not any(map(is_retried, execution.marks))
+        if execution.answer is not None and not is_marked:
+            yield _work(execution, execution.answer, sample, plan)
+
+
+def _work(execution: Execution, answer: Answer, sample: Sample, plan: Plan) -> WorkItem:
+    marks: tuple[Mark | None, ...] = tuple(None if is_retried(mark) else mark for mark in execution.marks)
+    if isinstance(answer, Output):
+        answer = restore_invalid_text(answer, valid=execution.valid)
+        if execution.cut is not None:
+            marks = (_CUT,) * len(plan.metrics)
+    return WorkItem(
+        execution.position, sample, execution.repetition, answer, marks or None, earlier=execution.marks or None
+    )
 
 
 def _is_not_run(mark: Mark) -> bool:
@@ -161,6 +180,7 @@ def _scorable(store: Store, run: str) -> RunRow:
 def _job(store: Store, row: RunRow, metrics: Sequence[Metric], access: ModelAccess) -> Evaluation:
     if not metrics:
         raise ConfigurationError("Name at least one metric, such as `--metric rouge-l`.")
+
     samples: Any = StoredSamples(store, row)
     # Every answer is there already, so what stands for the target is never asked.
     no_target = SavedOutputs({"no target": ""})
@@ -178,6 +198,7 @@ def find_runs(store: Store, run: str | None, dataset: str | None) -> list[RunRow
     """
     if run is not None:
         return [store.run(run)]
+
     rows = store.runs(dataset=dataset, kind="recording")
     if not rows:
         names = sorted({row.dataset for row in store.runs(kind="recording")})
@@ -215,6 +236,7 @@ def rescoring_models(row: RunRow, limits: ModelCalls, *, suite: Suite | None) ->
     """
     if suite is not None:
         return suite_models(suite, limits)
+
     stored = stored_suite(row)
     section = stored.get("document", {}).get("models")
 

@@ -49,12 +49,9 @@ class SuiteOverrides(NamedTuple):
 
     Attributes:
         outputs: Saved outputs, or their file, in place of the target.
-        repetitions: How often each sample is run.
         metrics: Metrics in place of the suite's, by name or spec.
-        concurrency: How many calls of the target may be under way at once.
-        timeout_s: How long the run may take.
         redact_warnings: Whether warnings leave out what a sample says.
-        calls: Whether models are going to be called; otherwise their keys need not be set.
+        asks_models: Whether models are going to be asked; otherwise their keys need not be set.
         label: What the user calls the run.
         select: Takes a part of the dataset.
         target: A target of a program.
@@ -62,12 +59,9 @@ class SuiteOverrides(NamedTuple):
     """
 
     outputs: GivenOutputs | None = None
-    repetitions: int | None = None
     metrics: tuple[str, ...] = ()
-    concurrency: int | None = None
-    timeout_s: float | None = None
     redact_warnings: bool = False
-    calls: bool = True
+    asks_models: bool = True
     label: str | None = None
     select: Callable[[Dataset], Dataset] | None = None
     target: Any = None
@@ -190,7 +184,7 @@ def _resolve_parts(suite: Suite, overrides: SuiteOverrides) -> _Parts:
 
     errors: list[InputError] = []
     with _collect(errors):
-        _check_numbers(suite, overrides)
+        _check_numbers(suite)
     with _collect(errors):
         metrics = resolve_metrics(suite, overrides.metrics)
         if overrides.metrics:
@@ -202,7 +196,6 @@ def _resolve_parts(suite: Suite, overrides: SuiteOverrides) -> _Parts:
             suite,
             target=overrides.target,
             outputs=overrides.outputs,
-            concurrency=overrides.concurrency,
             offline=suite.calls.offline,
         )
     with _collect(errors):
@@ -212,7 +205,7 @@ def _resolve_parts(suite: Suite, overrides: SuiteOverrides) -> _Parts:
     with _collect(errors):
         dataset = _dataset(suite, overrides)
     with _collect(errors):
-        access = resolve_models(suite, metrics or (), suite.calls, calls=overrides.calls)
+        access = resolve_models(suite, metrics or (), suite.calls, calls=overrides.asks_models)
     with _collect(errors):
         if settings.thresholds and metrics is not None:
             thresholds = resolve_thresholds(settings.thresholds, metrics)
@@ -242,16 +235,13 @@ def _joined(errors: Sequence[InputError]) -> InputError:
     return ConfigurationError(issue for error in errors for issue in error.issues)
 
 
-def _check_numbers(suite: Suite, overrides: SuiteOverrides) -> None:
+def _check_numbers(suite: Suite) -> None:
     issues = shape_issues({"seed": suite.seed, "delta": suite.settings.delta}, SuiteFile, document=suite.document)
-    for name in ("repetitions", "concurrency"):
-        for value in (getattr(suite, name), getattr(overrides, name)):
-            if value is not None:
-                issues += _count_issues(name, value)
-
-    timeout_s = overrides.timeout_s
-    if timeout_s is not None and not 0 < timeout_s < float("inf"):
-        issues.append(Issue(f"`--timeout` is a number of seconds above 0, not {timeout_s!r}."))
+    if suite.repetitions is not None:
+        issues += _count_issues("repetitions", suite.repetitions)
+    issues += _count_issues("concurrency", suite.concurrency)
+    if suite.timeout_s is not None and not 0 < suite.timeout_s < float("inf"):
+        issues.append(Issue(f"`--timeout` is a number of seconds above 0, not {suite.timeout_s!r}."))
     if issues:
         raise ConfigurationError(issues)
 
@@ -285,9 +275,9 @@ def _resolve_plan(parts: _Parts, dataset: Dataset, suite: Suite, overrides: Suit
             dataset,
             target=parts.target,
             metrics=parts.metrics,
-            repetitions=suite.repetitions if overrides.repetitions is None else overrides.repetitions,
+            repetitions=suite.repetitions,
             thresholds=parts.thresholds,
-            concurrency=suite.concurrency if overrides.concurrency is None else overrides.concurrency,
+            concurrency=suite.concurrency,
             access=parts.access,
         )
     except OutputsError as error:
@@ -296,7 +286,7 @@ def _resolve_plan(parts: _Parts, dataset: Dataset, suite: Suite, overrides: Suit
         raise OutputsError([issue._replace(where=issue.where or file) for issue in error.issues]) from None
 
     return plan._replace(
-        timeout_s=suite.timeout_s if overrides.timeout_s is None else overrides.timeout_s,
+        timeout_s=suite.timeout_s,
         target_timeout_s=suite.target_timeout_s,
         places={} if overrides.metrics else _declared_at(suite, plan),
     )

@@ -24,7 +24,6 @@ from deemster.evaluation.gate_baseline import pin_baseline
 from deemster.evaluation.preflight_check import CheckedSamples
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.resumed_evaluation import shape_changes
-from deemster.formats.streamed_list import Stream
 from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry
 from deemster.records import Execution
@@ -34,7 +33,7 @@ from deemster.report.live_marks import LiveMarks
 from deemster.report.report_figures import figures_facts
 from deemster.report.report_settings import RunFindings, report_facts, settings_facts
 from deemster.report.stored_columns import save_columns
-from deemster.results import MetricSummary
+from deemster.report.stored_executions import StoredExecutions
 from deemster.runs.resume_backlog import RETRIED_CAUSES, ResumeBacklog
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_identity import plain_json
@@ -72,10 +71,10 @@ def open_run_writer(
         StoreError: The store fails, or the run that is to be resumed is missing or held by another process.
         ConfigurationError: The run that is to be resumed is another one.
     """
-    baseline = None
-    if job.gate is not None and job.gate.baseline is not None:
-        baseline = pin_baseline(job.gate.baseline, job, storage.store)
+    baseline_rules = None if job.gate is None else job.gate.baseline
+    baseline = None if baseline_rules is None else pin_baseline(baseline_rules, job, storage.store)
     findings = RunFindings(checked.attacks, baseline)
+
     if isinstance(storage, NotStored):
         yield SpooledWriter(job, findings, timer=timer)
         return
@@ -112,7 +111,9 @@ class SpooledWriter:
     pending = NO_PENDING_STORAGE
 
     def __init__(self, job: Evaluation, findings: RunFindings, *, timer: RunTimer) -> None:
-        self.job, self.findings, self._timer = job, findings, timer
+        self.job = job
+        self.findings = findings
+        self._timer = timer
         self._spool = Spool(samples=len(job.plan.dataset), repetitions=job.plan.repetitions)
         self._facts = _run_facts(job, timer, identity=plain_json(scoring_identity(job)))
 
@@ -170,12 +171,18 @@ class StoredWriter:
         *,
         keep_prompts: WhichPrompts,
     ) -> None:
-        self.job, self.findings, self._run, self._store, self._backlog = job, findings, run, run.store, backlog
+        self.job = job
+        self.findings = findings
+        self._run = run
+        self._store = run.store
+        self._backlog = backlog
         self._kept = report_facts(run.row)
+
         self.remaining = RemainingWork() if backlog is None else backlog.remaining(job.plan.dataset)
         if job.plan.scorers:
             prompts = run.prompts(keep_prompts, secrets=job.plan.secrets)
             self.remaining = self.remaining._replace(calls=run.calls, prompts=prompts)
+
         self.pending = PendingStorage(self.add, 0.0 if run.store.durable else _PENDING_S)
 
     @property
@@ -202,17 +209,20 @@ class StoredWriter:
 
     def record(self, *, stopped: str | None, budget: BudgetEntry | None) -> RunRecord:
         """What the report is built from."""
-        run, row = self._run, self._run.row
-        finished_at, duration_s = row.finished_at, row.duration_s or 0.0
+        run = self._run
+        finished_at = run.row.finished_at
+        duration_s = run.row.duration_s or 0.0
         if finished_at is None or not self.is_idle:
-            finished_at, duration_s = run.timer.now(), run.duration_s()
+            finished_at = run.timer.now()
+            duration_s = run.duration_s()
+
         return RunRecord(
-            row,
+            run.row,
             finished_at=finished_at,
             duration_s=duration_s,
             samples=self._samples(),
-            cards=row.scorings[0].cards,
-            executions=Stream(partial(run.executions, settled=True)),
+            cards=run.row.scorings[0].cards,
+            executions=StoredExecutions(self._store, run.id, read=partial(run.executions, settled=True)),
             stopped=self._kept.stopped if self.is_idle else stopped,
             mixed=self._kept.mixed,
             budget=budget,
@@ -230,7 +240,6 @@ class StoredWriter:
         Raises:
             StoreError: The store fails.
         """
-        run = report.run
         facts = {
             **settings_facts(finished.settings, self.job.plan, origin=self.job.origin),
             **self.findings._replace(baseline=baseline).facts(),
@@ -238,37 +247,44 @@ class StoredWriter:
         }
         if not self.is_idle:
             facts["stopped"] = finished.record.stopped
+
         # The marks of a rescoring are not in this report.
+        is_only_scoring = len(self._run.row.scorings) == 1
         facts |= NO_FIGURES
-        if len(self._run.row.scorings) == 1:
+        if is_only_scoring:
             save_columns(self._store, report, finished.table)
             facts |= figures_facts(report)
-        self._run.close(
-            run.status,
-            run.reason,
-            finished_at=run.finished_at,
-            duration_s=run.duration_s,
-            facts=facts,
-            is_final=not any(map(self._is_retried, report.metrics.values()))
-            and not any(panels.n_incomplete for panels in (report.panels or {}).values()),
-        )
-        return report if len(self._run.row.scorings) == 1 else stored_report(self._store, run.id)
 
-    def _is_retried(self, metric: MetricSummary) -> bool:
-        """Whether a resume would make marks of a metric again."""
-        causes = (
-            RETRIED_CAUSES if isinstance(self.job.plan.target, SavedOutputs) else RETRIED_CAUSES | {"target_failed"}
+        self._run.close(
+            report.run.status,
+            report.run.reason,
+            finished_at=report.run.finished_at,
+            duration_s=report.run.duration_s,
+            facts=facts,
+            is_final=not self._has_retries(report),
         )
-        return metric.n_not_run > 0 or not causes.isdisjoint(metric.unscored_by_cause)
+        return report if is_only_scoring else stored_report(self._store, report.run.id)
+
+    def _has_retries(self, report: Report) -> bool:
+        """Whether a resume would make marks again."""
+        if any(panel.n_incomplete for panel in (report.panels or {}).values()):
+            return True
+        has_live_target = not isinstance(self.job.plan.target, SavedOutputs)
+        causes = RETRIED_CAUSES | {"target_failed"} if has_live_target else RETRIED_CAUSES
+        return any(
+            metric.n_not_run > 0 or not causes.isdisjoint(metric.unscored_by_cause)
+            for metric in report.metrics.values()
+        )
 
     def _samples(self) -> RunSamples:
         """The samples of the report: the dataset itself where it is the stored one, since that is read faster."""
-        dataset, row = self.job.plan.dataset, self._run.row
-        stored = (row.fingerprint, row.dataset, self._kept.schema_version)
-        is_stored = not self._kept.mixed and stored == (
-            dataset.fingerprint,
-            dataset.name,
-            dataset.schema_version,
+        dataset = self.job.plan.dataset
+        row = self._run.row
+        is_stored = (
+            not self._kept.mixed
+            and row.fingerprint == dataset.fingerprint
+            and row.dataset == dataset.name
+            and self._kept.schema_version == dataset.schema_version
         )
         return dataset if is_stored else StoredSamples(self._store, row)
 
@@ -277,17 +293,17 @@ def _definition(
     job: Evaluation, storage: RunStorage, findings: RunFindings, timer: RunTimer, *, order: str
 ) -> RunDefinition:
     """An evaluation as a store begins or resumes it."""
-    facts = _run_facts(job, timer, identity=evaluation_identity(job, order=order))
-    further = {
+    run = _run_facts(job, timer, identity=evaluation_identity(job, order=order))
+    facts = {
         **settings_facts(job.report_settings, job.plan, origin=job.origin),
         **findings.facts(),
-        **facts.facts,
+        **run.facts,
         "token": new_token(),
     }
     if job.plan.scorers:
-        further[PROMPTS_FACT] = storage.keep_prompts
-    facts = msgspec.structs.replace(facts, facts=further)
-    return RunDefinition(facts, job.plan.dataset.facts, job.plan.cards, partial(shape_changes, job, order))
+        facts[PROMPTS_FACT] = storage.keep_prompts
+    run = msgspec.structs.replace(run, facts=facts)
+    return RunDefinition(run, job.plan.dataset.facts, job.plan.cards, partial(shape_changes, job, order))
 
 
 def _run_facts(job: Evaluation, timer: RunTimer, *, identity: Mapping[str, Any]) -> RunFacts:
@@ -312,9 +328,10 @@ def _run_facts(job: Evaluation, timer: RunTimer, *, identity: Mapping[str, Any])
 def _as_begun(findings: RunFindings, row: RunRow) -> RunFindings:
     """The findings of a resumed run: its baseline is the one that was found when it began."""
     stored = report_facts(row).findings
-    now, begun = findings.baseline, stored.baseline
-    is_same = now is not None and begun is not None and begun.name == now.name
-    return findings._replace(baseline=begun if is_same else now, earlier_usage=stored.earlier_usage)
+    baseline = findings.baseline
+    if baseline is not None and stored.baseline is not None and stored.baseline.name == baseline.name:
+        baseline = stored.baseline
+    return findings._replace(baseline=baseline, earlier_usage=stored.earlier_usage)
 
 
 def _read_backlog(job: Evaluation, run: StoredRun, warn: Callable[[str], None], *, live: LiveMarks) -> ResumeBacklog:

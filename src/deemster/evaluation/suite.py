@@ -165,6 +165,22 @@ class Suite(NamedTuple):
         """The same, where a call says cache, budget and network; whose prompts are stored stays as it is."""
         return self._replace(calls=calls._replace(keep_prompts=self.calls.keep_prompts))
 
+    def with_numbers(
+        self, *, repetitions: int | None = None, concurrency: int | None = None, timeout_s: float | None = None
+    ) -> Suite:
+        """The same, with the numbers that a call says; its concurrency is that of a declared target, too."""
+        suite = self
+        if repetitions is not None:
+            suite = suite._replace(repetitions=repetitions)
+        if timeout_s is not None:
+            suite = suite._replace(timeout_s=timeout_s)
+        if concurrency is not None:
+            suite = suite._replace(concurrency=concurrency)
+            if suite.target is not None and suite.target.kind != "outputs":
+                settings = {**suite.target.settings, "concurrency": concurrency}
+                suite = suite._replace(target=suite.target._replace(settings=settings))
+        return suite
+
     def with_settings(self, **settings: Any) -> Suite:
         """The same, with some of the settings of its evaluation as a call says them."""
         return self._replace(settings=self.settings._replace(**settings))
@@ -194,22 +210,20 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     Raises:
         ConfigurationError: It cannot be read, or something in it cannot be used; all issues are listed.
     """
-    if not Path(path).is_file():
-        _refuse_path(Path(path))
-    document = read_document(path, error=ConfigurationError)
+    document = _read_map(Path(path))
     root = document.value
-    if not isinstance(root, dict):
-        message = f"A suite is a map with `dataset`, `target` and `metrics`, not {name_kind(root)}."
-        raise ConfigurationError(Issue(message, document.where()))
-    own = {key: value for key, value in root.items() if key not in _SECTIONS and key not in _RETIRED}
-    issues = shape_issues(own, SuiteFile, document=document)
+    keys = {key: value for key, value in root.items() if key not in _SECTIONS and key not in _RETIRED}
+    issues = shape_issues(keys, SuiteFile, document=document)
     issues += [Issue(f"`{key}` is gone. {_RETIRED[key]}", document.where((key,))) for key in root if key in _RETIRED]
-    folder = Path(path).parent
-    metrics, aggregator = root.get("metrics", []), root.get("aggregator")
     issues += _missing_parts(root, document, must_run=must_run)
+
+    metrics = root.get("metrics", [])
+    aggregator = root.get("aggregator")
     if "group" in root and not issues:
         metrics, aggregator, wrong = _with_group(root["group"], metrics, aggregator, document)
         issues += wrong
+
+    folder = Path(path).parent
     target = None
     if "target" in root:
         target, wrong = read_target(
@@ -218,39 +232,52 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         issues += wrong
     if issues:
         raise ConfigurationError(sort_issues(issues))
-    limits = msgspec.convert(root.get("limits", {}), LimitsSection)
-    settings = {key: root[key] for key in _SETTINGS if key in root}
-    if "calibration" in settings:
-        settings["calibration"] = str(folder / settings["calibration"])
 
-    dataset = msgspec.convert(root.get("dataset", ""), str | DatasetSection)
-    if isinstance(dataset, str):
-        dataset = DatasetSection(dataset)
-
+    declared = msgspec.convert(keys, SuiteFile)
+    dataset = DatasetSection(declared.dataset) if isinstance(declared.dataset, str) else declared.dataset
     return Suite(
         document=document,
         folder=folder,
-        name=root.get("name", Path(path).stem),
-        dataset=str(folder / dataset.file),
-        columns=dataset.columns or None,
+        name=declared.name or Path(path).stem,
+        dataset=str(folder / (dataset.file if dataset else "")),
+        columns=dataset.columns if dataset and dataset.columns else None,
         target=target,
         metrics=metrics,
         models=root.get("models"),
-        repetitions=root.get("repetitions"),
-        cluster=root.get("cluster"),
-        seed=root.get("seed", SEED),
-        concurrency=limits.concurrency or CONCURRENCY,
+        repetitions=declared.repetitions,
+        cluster=declared.cluster or None,
+        seed=declared.seed,
+        concurrency=declared.limits.concurrency or CONCURRENCY,
         gate=root.get("gate", {}),
         aggregator=aggregator,
-        group=root.get("group"),
-        timeout_s=limits.timeout_s,
-        target_timeout_s=limits.target_timeout_s,
-        junit=root.get("junit", "gate"),
-        durable=root.get("durable", False),
-        attack=msgspec.convert(root.get("attack", {}), AttackSettings),
-        settings=EvaluationSettings(**settings),
-        calls=ModelCalls(keep_prompts=root.get("keep_prompts", "failed")),
+        group=declared.group or None,
+        timeout_s=declared.limits.timeout_s,
+        target_timeout_s=declared.limits.target_timeout_s,
+        junit=declared.junit,
+        durable=declared.durable,
+        attack=declared.attack,
+        settings=_settings(declared, folder),
+        calls=ModelCalls(keep_prompts=declared.keep_prompts),
     )
+
+
+def _read_map(path: Path) -> Document:
+    """The file of a suite, which holds a map."""
+    if not path.is_file():
+        _refuse_path(path)
+    document = read_document(path, error=ConfigurationError)
+    if not isinstance(document.value, dict):
+        message = f"A suite is a map with `dataset`, `target` and `metrics`, not {name_kind(document.value)}."
+        raise ConfigurationError(Issue(message, document.where()))
+    return document
+
+
+def _settings(declared: SuiteFile, folder: Path) -> EvaluationSettings:
+    """The settings that a suite says."""
+    said = {key: getattr(declared, key) for key in _SETTINGS if getattr(declared, key) is not UNSET}
+    if "calibration" in said:
+        said["calibration"] = str(folder / said["calibration"])
+    return EvaluationSettings(**said)
 
 
 def _refuse_path(path: Path) -> None:

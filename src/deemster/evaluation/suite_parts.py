@@ -74,16 +74,13 @@ def _check_file(suite: Suite, key: str) -> None:
         raise ConfigurationError(Issue(message, suite.document.where((key,))))
 
 
-def resolve_target(
-    suite: Suite, *, target: Any, outputs: GivenOutputs | None, concurrency: int | None, offline: bool
-) -> Target:
+def resolve_target(suite: Suite, *, target: Any, outputs: GivenOutputs | None, offline: bool) -> Target:
     """The target or the saved outputs that are given with the call, else what a suite declares.
 
     Args:
         suite: The suite.
         target: What a program gives.
         outputs: Saved outputs, or their file.
-        concurrency: How many calls of a declared target may be under way, in place of what it says.
         offline: Whether the network must not be used.
 
     Raises:
@@ -101,8 +98,6 @@ def resolve_target(
         raise ConfigurationError(Issue(message, suite.document.where(())))
 
     declared = suite.target
-    if concurrency is not None and declared.kind != "outputs":
-        declared = declared._replace(settings={**declared.settings, "concurrency": concurrency})
     load = partial(import_object, called="The target", search=suite.folder, group=TARGETS)
     return _allowed_target(build_target(declared, load=load), offline=offline, locate=declared.locate)
 

@@ -17,7 +17,9 @@ REASONING_ROOM = 16_384
 _PARAMETER_ERRORS = frozenset({400, 403, 422})
 _LONGER_NAME = "max_completion_tokens"
 _FORMAT = re.compile(
-    r"response.?format|json.?schema|json.?object|structured.?output|guided|grammar|output.?config", re.IGNORECASE
+    r"response.?(?:format|schema)|json.?(?:schema|object)|structured.?output|additional.?properties|guided|grammar"
+    r"|output.?config",
+    re.IGNORECASE,
 )
 _LOGPROBS = re.compile(r"log.?probs?", re.IGNORECASE)
 _REFUSES = re.compile(
@@ -51,14 +53,14 @@ class EndpointCapabilities:
         """The body of a request as this endpoint takes it. An extra parameter that is None removes its field."""
         for name in self.refused:
             body.pop(name, None)
-        for name, own_name in self.names.items():
-            if name in body:
-                body[own_name] = body.pop(name)
         for name, value in extra.items():
             if value is None:
                 body.pop(name, None)
             else:
                 body[name] = value
+        for name, own_name in self.names.items():
+            if name in body:
+                body.setdefault(own_name, body.pop(name))
         return body
 
     def learn(self, status: int, body: bytes, *, sent: Mapping[str, Any], extra: Mapping[str, Any]) -> bool:
@@ -68,7 +70,7 @@ class EndpointCapabilities:
             status: The status of the refusal.
             body: Its body.
             sent: The fields of the refused request.
-            extra: The parameters the user set, which stay as they are.
+            extra: The parameters the user set; they may get another name, and are never left out.
 
         Returns:
             Whether the request can be sent again without what was refused.
@@ -78,7 +80,7 @@ class EndpointCapabilities:
         complaint = _complaint(body)
         ours = sent.keys() - extra.keys()
 
-        if "max_tokens" in ours and _LONGER_NAME in complaint:
+        if "max_tokens" in sent and _LONGER_NAME in complaint:
             self.names["max_tokens"] = _LONGER_NAME
             return True
         if "logprobs" in ours and _LOGPROBS.search(complaint):
@@ -102,7 +104,11 @@ class EndpointCapabilities:
     def note(self, model: str) -> str | None:
         """What a person should know of it, because the answers depend on it."""
         missing = [name for name in ("temperature", "seed") if name in self.refused]
-        return f"`{model}` takes no {' and no '.join(missing)}: it was asked at its default." if missing else None
+        return (
+            f"`{model}` takes no {' and no '.join(missing)}: it was asked without, so its answers may vary."
+            if missing
+            else None
+        )
 
 
 def _complaint(body: bytes) -> str:

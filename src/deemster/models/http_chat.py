@@ -148,6 +148,7 @@ class HttpChat(HttpClient):
     ) -> None:
         super().__init__(base_url, model, api_key=api_key, extra=extra, timeout_s=timeout_s)
         self.capabilities = EndpointCapabilities(names)
+        self._user_sets_limit = any(name in self._extra for name in _LIMITS)
 
     async def complete(self, ask: Ask) -> Answer:
         """Answer one question.
@@ -172,7 +173,7 @@ class HttpChat(HttpClient):
         """The most tokens that the answer to a question can have, `extra` considered; None for no limit."""
         named = [self._extra[name] for name in _LIMITS if name in self._extra]
         known = [limit for limit in named if type(limit) is int]
-        longest = (max(known) if known else None) if named else self._longest(ask)
+        longest = (max(known) if known else None) if self._user_sets_limit else self._longest(ask)
         count = self._extra.get("n")
         return longest * count if longest is not None and type(count) is int and count > 1 else longest
 
@@ -202,7 +203,7 @@ class HttpChat(HttpClient):
 
     def _may_grow(self, ask: Ask) -> bool:
         """Whether the answer may be given more tokens: its form says how long it gets, and nobody set a limit."""
-        return ask.schema is not None and not any(name in self._extra for name in _LIMITS)
+        return ask.schema is not None and not self._user_sets_limit
 
     def _answer(self, body: bytes, *, may_grow: bool) -> Answer:
         """The answer in a reply.
@@ -211,7 +212,7 @@ class HttpChat(HttpClient):
             ModelFailure: There is no answer, or reasoning left too few tokens for it. The next attempt then has more.
         """
         reply, usage = self._read(body)
-        is_cut = reply.finish == "length" and (not reply.text or reply.thinking is not None)
+        is_cut = reply.finish == "length" and (not reply.text or reply.thinking or usage.reasoning_tokens)
         if is_cut and may_grow:
             self.capabilities.learn_from_cut()
             raise self._shape_failure("It was cut off: its reasoning left too few tokens for the answer.", usage)

@@ -35,6 +35,8 @@ _DNS_CACHE_S = 300
 _RETRIED = frozenset({408, 409, 425})
 _HARD_QUOTA = (b"insufficient_quota", b"billing_hard_limit_reached", b"billing_not_active")
 _AZURE = ".openai.azure.com"
+# Amazon takes every key as a bearer token, for Anthropic's API too.
+_AMAZON = (".api.aws", ".amazonaws.com")
 _EXAMPLE = "https://api.openai.com/v1"
 _LOOPBACK = re.compile(r"127(?:\.[0-9]+){1,3}")
 # Errors that aiohttp raises only before it sends anything.
@@ -79,7 +81,7 @@ class Endpoint:
         base_url: Where the API lives, such as `https://api.openai.com/v1`; a query is kept.
         path: The path below it, such as `chat/completions`; None where the address is complete.
         key: The API key, or None.
-        key_header: The header that carries the key; `Authorization` unless given, `api-key` at Azure.
+        key_header: The header that carries the key; `Authorization` unless given. Azure and Amazon have their own.
         timeout_s: The longest attempt, body included; None where the caller sets a time limit, as the gateway does.
         method: The HTTP method.
         headers: Further headers. They replace those of JSON and the key.
@@ -128,7 +130,9 @@ class Endpoint:
         self.query = _digest(self._url) if any(map(_hides, self._url.query)) else None
         known = {"Content-Type": "application/json", "Accept": "application/json"}
         if key:
-            own_header = key_header or ("api-key" if self.host.endswith(_AZURE) else None)
+            own_header = "api-key" if self.host.endswith(_AZURE) else key_header
+            if self.host.endswith(_AMAZON):
+                own_header = None
             known |= {own_header: key} if own_header else {"Authorization": f"Bearer {key}"}
         elif address.user is not None:
             known["Authorization"] = f"Basic {basic_credentials(address.user, address.password)[-1]}"

@@ -109,7 +109,7 @@ class OpenAIChat(HttpChat):
         if ask.seed is not None:
             # Several answers to one question must be able to differ.
             body["seed"] = ask.seed + ask.sample
-        if ask.max_tokens is not None:
+        if ask.max_tokens is not None and not self._user_sets_limit:
             body["max_tokens"] = self._longest(ask)
         if ask.schema is not None:
             form = FORMS[self.capabilities.form]

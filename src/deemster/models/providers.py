@@ -19,6 +19,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
         api_key_env: The variable that holds the key; None for a server of one's own, which needs none.
         is_anthropic: Whether it speaks Anthropic's Messages API, and not that of OpenAI.
         names: What it calls parameters that others call otherwise.
+        settings: How a role asks it, unless it says so itself.
         documented: The page of its documentation that says so, as it was in November 2026.
     """
 
@@ -26,6 +27,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     api_key_env: str | None = None
     is_anthropic: bool = False
     names: Mapping[str, str] = {}
+    settings: Mapping[str, Any] = {}
     documented: str
 
     @property
@@ -38,10 +40,14 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
         return _VARIABLE.sub(lambda match: environ.get(match[1]) or "unset", self.base_url)
 
 
+# Servers for one person's machine answer few questions at once, and others wait.
+_FEW_AT_ONCE: Mapping[str, Any] = {"concurrency": "1-8", "timeout_s": 300, "total_timeout_s": 3600}
+
 PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider(
         base_url="https://api.openai.com/v1",
         api_key_env="OPENAI_API_KEY",
+        names={"max_tokens": "max_completion_tokens"},
         documented="https://developers.openai.com/api/docs/guides/deployment-checklist",
     ),
     "anthropic": Provider(
@@ -103,17 +109,22 @@ PROVIDERS: Mapping[str, Provider] = {
         documented="https://docs.x.ai/developers/model-capabilities/text/comparison.md",
     ),
     "ollama": Provider(
-        base_url="http://127.0.0.1:11434/v1", documented="https://docs.ollama.com/api/openai-compatibility"
+        base_url="http://127.0.0.1:11434/v1",
+        settings=_FEW_AT_ONCE,
+        documented="https://docs.ollama.com/api/openai-compatibility",
     ),
     "vllm": Provider(
         base_url="http://127.0.0.1:8000/v1",
         documented="https://docs.vllm.ai/en/stable/serving/openai_compatible_server/",
     ),
     "lmstudio": Provider(
-        base_url="http://127.0.0.1:1234/v1", documented="https://lmstudio.ai/docs/advanced/structured-output"
+        base_url="http://127.0.0.1:1234/v1",
+        settings=_FEW_AT_ONCE,
+        documented="https://lmstudio.ai/docs/advanced/structured-output",
     ),
     "llamacpp": Provider(
         base_url="http://127.0.0.1:8080/v1",
+        settings=_FEW_AT_ONCE,
         documented="https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md",
     ),
 }
@@ -134,7 +145,7 @@ def with_preset(entry: Any, environ: Mapping[str, str]) -> Any:
     provider = find_provider(entry)
     if provider is None or any(key in entry for key in _OTHER_SOURCES):
         return entry
-    preset = {"base_url": provider.address(environ)}
+    preset = {"base_url": provider.address(environ), **provider.settings}
     if provider.api_key_env is not None:
         preset["api_key_env"] = provider.api_key_env
     return {**preset, **entry}

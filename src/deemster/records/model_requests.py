@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Matrix: TypeAlias = NDArray[np.float32]
+else:
+    # The fields of a struct are resolved, and numpy is not loaded for that.
+    Matrix = Any
+
 JUDGE = "judge"
 EMBEDDING = "embedding"
 
@@ -126,7 +131,7 @@ class Vectors(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             them.
     """
 
-    values: NDArray[np.float32]
+    values: Matrix
     usage: Usage | None = None
     model: str | None = None
     calls: tuple[Call, ...] = ()

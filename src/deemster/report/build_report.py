@@ -31,7 +31,8 @@ from deemster.report.report_settings import (
     report_facts,
     stored_settings,
 )
-from deemster.report.run_samples import RunSamples
+from deemster.report.run_samples import RunExecutions, RunSamples
+from deemster.report.stored_executions import StoredExecutions
 from deemster.results import RunSummary
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import Clusters, RunMetricSummary
@@ -66,7 +67,7 @@ class RunRecord(NamedTuple):
     duration_s: float
     samples: RunSamples
     cards: Sequence[MetricCard]
-    executions: Iterable[Execution]
+    executions: RunExecutions
     stopped: str | None = None
     ended: bool = True
     mixed: Sequence[str] = ()
@@ -140,8 +141,8 @@ def build_report(run: FinishedRun, baseline: PinnedBaseline | None) -> Report:
         baseline: The baseline that its gate compares with, and what the comparison found; None where it has none.
     """
     record, summary = run.record, run.summary
-    samples, executions = record.samples, PaidExecutions(record.executions)
-    entries = Stream(lambda: execution_entries(samples, run.table, executions))
+    samples = record.samples
+    entries = execution_entries(samples, run.table, record.executions)
     return Report(
         schema_version=SCHEMA,
         tool_version=record.facts.tool_version,
@@ -166,7 +167,11 @@ def build_report(run: FinishedRun, baseline: PinnedBaseline | None) -> Report:
         cohort_list=summary.cohorts,
         aggregate=summary.aggregate,
         precision=summary.precision,
-        samples=Stream(lambda: sample_entries(samples, run.table)),
+        samples=sample_entries(
+            samples,
+            run.table,
+            higher_is_better=[summary.metrics[name].higher_is_better for name in summary.metric_order],
+        ),
         executions=entries,
         failure_list=Stream(lambda: failure_entries(entries)) if summary.totals.unscored else (),
         usage=summary.usage,
@@ -322,7 +327,7 @@ def _incomplete_reason(summary: RunSummary, stopped: str | None, allowance: Allo
     if totals.not_run:
         why = "" if stopped is None else f" ({stopped.rstrip('.')})"
         return f"{totals.not_run} of {totals.marks} scores were not computed{why}"
-    if not allowance.exceeded(totals.unscored, totals.marks, samples=summary.samples_unscored):
+    if not totals.unscored or not allowance.exceeded(totals.unscored, totals.marks, samples=summary.samples_unscored):
         return None
 
     unscored = _describe_unscored(summary)
@@ -402,7 +407,7 @@ def stored_run_record(store: Store, row: RunRow) -> RunRecord:
         duration_s=row.duration_s or 0.0,
         samples=samples,
         cards=cards,
-        executions=Stream(functools.partial(store.executions, row.id)),
+        executions=StoredExecutions(store, row.id),
         stopped=facts.stopped,
         # A recording has no end of its own.
         ended=row.status != "running" or not row.traits.has_end,
@@ -450,6 +455,11 @@ class StoredSamples:
     def metadata(self) -> Iterator[Mapping[str, Any]]:
         """The metadata of every sample, in order."""
         return (stored.metadata or {} for stored in self._store.samples(self._row.id, content=False))
+
+    def facts_at(self, position: int) -> SampleFacts:
+        """One sample as the run keeps it."""
+        sample, _ = next(self._store.samples_at(self._row.id, [position]))
+        return sample
 
     @property
     def fingerprint(self) -> str | None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import heapq
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from operator import itemgetter
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deemster.errors import plural
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry, UnscoredReason
 from deemster.results import SampleEntry
+from deemster.results.sample_summary import SampleEntries
 from deemster.text.embedded_files import conversation_text, name_embedded_files
 from deemster.text.text_sections import (
     AddedText,
@@ -63,38 +62,41 @@ def failing_samples(report: Report) -> Iterator[ExecutedSample]:
             yield executed._replace(executions=failed)
 
 
-def worst_samples(report: Report, most: int) -> list[ExecutedSample]:
+def worst_samples(report: Report, most: int, *, before: Sequence[int] = ()) -> list[ExecutedSample]:
     """The worst samples that did not pass with those repetitions, worst first; equal ones as the dataset has them.
 
     Args:
         report: The report.
         most: How many at most.
+        before: The places of samples that come before all others, where they did not pass.
     """
+    failing = _failing_positions(report)
+    first = [position for position in before if position in failing]
+    others = (position for position in failing if position not in first)
+    return [_failing_sample(report, position) for position in islice(chain(first, others), most)]
+
+
+def _failing_sample(report: Report, position: int) -> ExecutedSample:
+    sample = report.samples[position]
+    first = position * sample.repetitions
+    executions = [report.executions[index] for index in range(first, first + sample.repetitions)]
+    return ExecutedSample(position, sample, failed_executions(executions))
+
+
+def _failing_positions(report: Report) -> Sequence[int]:
+    """The places of the samples that did not pass in every repetition, worst first."""
+    samples = report.samples
+    if isinstance(samples, SampleEntries):
+        return samples.failing()
     failing = (
-        (sample.pass_rate, _mean_score(report, sample), position, sample)
-        for position, sample in enumerate(report.samples)
+        (sample.pass_rate, mean_score(report, sample), position)
+        for position, sample in enumerate(samples)
         if sample.pass_rate is not None and sample.passed < sample.repetitions
     )
-    worst = heapq.nsmallest(most, failing, key=itemgetter(0, 1, 2))
-    executions = _executions_at(report, [position for _, _, position, _ in worst])
-    return [
-        ExecutedSample(position, sample, failed_executions(executions[position])) for _, _, position, sample in worst
-    ]
+    return [position for _, _, position in sorted(failing)]
 
 
-def _executions_at(report: Report, positions: Sequence[int]) -> dict[int, list[ExecutionEntry]]:
-    """The repetitions of some samples, by their place in the run."""
-    repetitions = report.totals.repetitions
-    after = (max(positions, default=-1) + 1) * repetitions
-
-    found: dict[int, list[ExecutionEntry]] = {position: [] for position in positions}
-    for index, execution in enumerate(islice(report.executions, after)):
-        if index // repetitions in found:
-            found[index // repetitions].append(execution)
-    return found
-
-
-def _mean_score(report: Report, sample: SampleEntry) -> float:
+def mean_score(report: Report, sample: SampleEntry) -> float:
     """The mean score of a sample, where 1 is best; a metric without a score counts as 0."""
     scores = [
         0.0 if spread.mean is None else spread.mean if report.metrics[name].higher_is_better else 1 - spread.mean
@@ -118,7 +120,18 @@ def failed_executions(executions: Iterable[ExecutionEntry]) -> list[ExecutionEnt
 
 def count_failing(report: Report) -> int:
     """How many samples did not pass in every repetition. Their executions are not read."""
-    return sum(sample.passed < sample.repetitions for sample in report.samples if sample.pass_rate is not None)
+    return len(_failing_positions(report))
+
+
+def count_passed(report: Report) -> str:
+    """How many samples passed every metric that applies to them."""
+    failing = count_failing(report)
+    rated = report.totals.samples - report.totals.samples_not_applicable
+    if not rated:
+        return "No metric applies to any sample."
+    if rated == 1:
+        return "The sample did not pass." if failing else "The sample passed."
+    return f"{failing:,} of {rated:,} samples did not pass." if failing else f"All {rated:,} samples passed."
 
 
 def is_failed(mark: MarkEntry) -> bool:
@@ -129,10 +142,7 @@ def is_failed(mark: MarkEntry) -> bool:
 def failing_section(report: Report) -> TextSection:
     """The first samples that did not pass, each with the reasons."""
     title = ("Samples that did not pass",)
-    details = [
-        describe_sample(report, failing.sample, failing.executions)
-        for failing in islice(failing_samples(report), SHOWN)
-    ]
+    details = [describe_sample(report, failing.sample, failing.executions) for failing in worst_samples(report, SHOWN)]
     if not details:
         return TextSection(title, [("None: every metric passed everywhere.",)], key="samples")
     count = count_failing(report)

@@ -21,6 +21,7 @@ from deemster.results.metric_summary import (
 from deemster.stats import Interval, exact_mean
 
 if TYPE_CHECKING:
+    from deemster.judges.item_grading import ItemGrading
     from deemster.report.grading_result import Grading
 
 
@@ -88,39 +89,53 @@ class GradingSummary(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: str | None
 
 
-def summarize_grading(grading: Grading) -> GradingSummary:
-    """Summarize a grading in one pass over its items."""
-    # Most items share one rubric object, and comparing rubrics by content is slow.
-    rubrics = {id(rubric): rubric for rubric in grading.dataset.rubrics}.values()
-    names = list(dict.fromkeys(name for rubric in rubrics for name in rubric.names))
-    criteria = CriterionColumns(names, samples=len(grading), repetitions=1)
-    scores: list[float] = []
-    agreements: list[float] = []
-    own: dict[str, list[float]] = {judge.id: [] for judge in grading.judges}
-    fatal = incomplete = 0
-    for position, item in enumerate(grading.items):
+class _ItemTally:
+    """What is counted of the items of a grading, in one pass over them."""
+
+    def __init__(self, grading: Grading) -> None:
+        # Most items share one rubric object, and comparing rubrics by content is slow.
+        rubrics = {id(rubric): rubric for rubric in grading.dataset.rubrics}.values()
+        names = list(dict.fromkeys(name for rubric in rubrics for name in rubric.names))
+        self.criteria = CriterionColumns(names, samples=len(grading), repetitions=1)
+        self.scores: list[float] = []
+        self.agreements: list[float] = []
+        self.scores_of_judges: dict[str, list[float]] = {judge.id: [] for judge in grading.judges}
+        self.n_failed_fatal = 0
+        self.n_incomplete = 0
+
+        for position, item in enumerate(grading.items):
+            self._add(position, item)
+
+    def _add(self, position: int, item: ItemGrading) -> None:
         if item.score is not None:
-            scores.append(item.score)
-            incomplete += any(vote.failure is not None for vote in item.votes)
+            self.scores.append(item.score)
+            self.n_incomplete += any(vote.failure is not None for vote in item.votes)
         if item.mean_agreement is not None:
-            agreements.append(item.mean_agreement)
-        fatal += bool(item.failed_fatal)
+            self.agreements.append(item.mean_agreement)
+        self.n_failed_fatal += bool(item.failed_fatal)
+
         for judge, score in item.judge_scores.items():
             if score is not None:
-                own[judge].append(score)
-        criteria.put(position, 0, {each.criterion: each.counted for each in item.criteria})
+                self.scores_of_judges[judge].append(score)
+        self.criteria.put(position, 0, {criterion.criterion: criterion.counted for criterion in item.criteria})
+
+
+def summarize_grading(grading: Grading) -> GradingSummary:
+    """Summarize a grading."""
+    tally = _ItemTally(grading)
     usage = grading.usage
     quorum = grading.settings.get("quorum")
-    panels = PanelSummary(n=len(scores), n_incomplete=incomplete, quorum=quorum)
+    panels = PanelSummary(n=len(tally.scores), n_incomplete=tally.n_incomplete, quorum=quorum)
+
     return GradingSummary(
         n=len(grading),
-        n_scored=len(scores),
+        n_scored=len(tally.scores),
         n_failed=grading.n_failed_items,
-        mean_score=_mean(scores),
-        mean_score_interval=mean_interval(np.array(scores)) if grading.settings["normalize"] else None,
-        mean_agreement=_mean(agreements),
-        failed_fatal=fatal,
-        criteria=criteria.summarize(),
+        mean_score=_mean(tally.scores),
+        mean_score_interval=mean_interval(np.array(tally.scores)) if grading.settings["normalize"] else None,
+        mean_agreement=_mean(tally.agreements),
+        failed_fatal=tally.n_failed_fatal,
+        criteria=tally.criteria.summarize(),
         judges=tuple(
             JudgeSummary(
                 id=judge.id,
@@ -128,12 +143,12 @@ def summarize_grading(grading: Grading) -> GradingSummary:
                 votes=judge.votes,
                 failed=sum(judge.failures.values()),
                 not_run=judge.not_run,
-                mean_score=_mean(own[judge.id]),
+                mean_score=_mean(tally.scores_of_judges[judge.id]),
                 cost_usd=_money(judge.usage),
             )
             for judge in grading.judges
         ),
-        panels=panels if incomplete or quorum is not None else None,
+        panels=panels if tally.n_incomplete or quorum is not None else None,
         n_below_quorum=grading.n_below_quorum,
         calls=0 if usage is None else usage.calls,
         cached_calls=0 if usage is None else usage.cached_calls,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from deemster.formats.streamed_list import Stream
 from deemster.records import (
     Execution,
     MetricScore,
@@ -13,6 +14,7 @@ from deemster.records import (
     SampleFacts,
     Unscored,
 )
+from deemster.records.shared_call_cost import PaidExecutions
 from deemster.report.report_entries import (
     ExecutionEntry,
     FailureEntry,
@@ -21,19 +23,34 @@ from deemster.report.report_entries import (
     UnscoredEntry,
     UnscoredReason,
 )
-from deemster.report.run_samples import RunSamples
+from deemster.report.run_samples import RunExecutions, RunSamples
 from deemster.report.text_cutting import cut_text, shorten_attachment, shorten_texts
-from deemster.results import SampleEntry
 from deemster.results.mark_table import MarkTable
-from deemster.results.sample_summary import DECIMALS, summarize_samples
+from deemster.results.sample_summary import (
+    DECIMALS,
+    SampleEntries,
+    failing_positions,
+    summarize_sample,
+    summarize_samples,
+)
 
 _WHOLE = (1.0, 0.0)
 _NOT_RUN = Unscored("not_run", "The run stopped before this sample.")
 
 
-def sample_entries(dataset: RunSamples, tally: MarkTable) -> Iterator[SampleEntry]:
-    """The entry of every sample."""
-    return summarize_samples(tally, map(_with_short_texts, dataset.facts()))
+def sample_entries(dataset: RunSamples, tally: MarkTable, *, higher_is_better: Sequence[bool]) -> SampleEntries:
+    """The entry of every sample.
+
+    Args:
+        dataset: The samples.
+        tally: Their marks.
+        higher_is_better: For each metric, whether 1 is its best score.
+    """
+    return SampleEntries(
+        lambda: summarize_samples(tally, map(_with_short_texts, dataset.facts())),
+        pick=lambda position: summarize_sample(tally, position, _with_short_texts(dataset.facts_at(position))),
+        failing=lambda: failing_positions(tally, higher_is_better).tolist(),
+    )
 
 
 def _with_short_texts(sample: SampleFacts) -> SampleFacts:
@@ -41,14 +58,27 @@ def _with_short_texts(sample: SampleFacts) -> SampleFacts:
     return SampleFacts(sample.position, sample.id, sample.row_hash, sample.labels, content)
 
 
-def execution_entries(
-    dataset: RunSamples, tally: MarkTable, executions: Iterable[Execution]
-) -> Iterator[ExecutionEntry]:
+def execution_entries(dataset: RunSamples, tally: MarkTable, executions: RunExecutions) -> Stream[ExecutionEntry]:
     """The entry of every execution; one that is missing was not run."""
     names = [card.name for card in tally.cards]
-    applies = tally.applies_to(slice(None))
-    for execution in _with_missing_executions(dataset, tally, executions):
-        yield execution_entry(execution, names, applies[execution.position].tolist())
+
+    def every() -> Iterator[ExecutionEntry]:
+        applies = tally.applies_to(slice(None))
+        for execution in _with_missing_executions(dataset, tally, PaidExecutions(executions)):
+            yield execution_entry(execution, names, applies[execution.position].tolist())
+
+    def pick(index: int) -> ExecutionEntry:
+        position, repetition = divmod(index, tally.repetitions)
+        known = {execution.repetition: execution for execution in executions.at(position)}
+        execution = known.get(repetition) or _not_run(dataset.facts_at(position), repetition, tally)
+        (applies,) = tally.applies_to(slice(position, position + 1)).tolist()
+        return execution_entry(execution, names, applies)
+
+    return Stream(every, pick=pick)
+
+
+def _not_run(sample: SampleFacts, repetition: int, tally: MarkTable) -> Execution:
+    return Execution(sample.position, sample.id, repetition, None, (_NOT_RUN,) * len(tally.cards))
 
 
 def _with_missing_executions(
@@ -71,7 +101,6 @@ def _missing_executions(dataset: RunSamples, tally: MarkTable) -> Callable[[rang
     """Gives the executions that were not run, by indexes that are asked for in order."""
     # A large dataset is read from its file: only as far as the last execution that is missing, whose id it alone knows.
     samples = dataset.facts(content=False)
-    marks = (_NOT_RUN,) * len(tally.cards)
     sample: SampleFacts | None = None
 
     def missing(indexes: range) -> Iterator[Execution]:
@@ -80,7 +109,7 @@ def _missing_executions(dataset: RunSamples, tally: MarkTable) -> Callable[[rang
             position, repetition = divmod(index, tally.repetitions)
             while sample is None or sample.position < position:
                 sample = next(samples)
-            yield Execution(position, sample.id, repetition, None, marks)
+            yield _not_run(sample, repetition, tally)
 
     return missing
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -73,6 +73,11 @@ class UnscoredEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_
 
 
 MarkEntry: TypeAlias = ScoreEntry | UnscoredEntry
+if TYPE_CHECKING:
+    Marks: TypeAlias = Mapping[str, MarkEntry]
+else:
+    # The decoder cannot tell the two apart untagged.
+    Marks = Mapping[str, Any]
 # How tables call the place of a mark that was not made, since the metric does not apply to the sample.
 NOT_APPLICABLE = "not_applicable"
 
@@ -88,8 +93,8 @@ class ExecutionEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid
     output_cut: bool
     retrieved: Any
     trajectory: Trajectory | None
-    # Of MarkEntry, which msgspec cannot tell apart untagged. A metric that does not apply has no mark.
-    marks: Mapping[str, Any]
+    # A metric that does not apply has no mark.
+    marks: Marks
     usage: Usage | None = None
 
 

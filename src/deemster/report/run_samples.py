@@ -1,4 +1,4 @@
-"""The samples of a run, as a report needs them."""
+"""The samples and executions of a run, as a report needs them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from deemster.datasets import SelectedPart
-from deemster.records import Sample, SampleFacts
+from deemster.records import Execution, Sample, SampleFacts
 
 
 class RunSamples(Protocol):
@@ -23,6 +23,10 @@ class RunSamples(Protocol):
 
     def facts(self, *, content: bool = True) -> Iterator[SampleFacts]:
         """Every sample as the run keeps it, in order, with expected output and input where they are wanted."""
+        ...
+
+    def facts_at(self, position: int) -> SampleFacts:
+        """One sample as the run keeps it, with expected output and input."""
         ...
 
     def metadata(self) -> Iterator[Mapping[str, Any]]:
@@ -42,4 +46,14 @@ class RunSamples(Protocol):
     @property
     def row_hashes(self) -> Iterable[str]:
         """The row hash of every sample, in order."""
+        ...
+
+
+class RunExecutions(Protocol):
+    """The executions of a run: all of them in the order of the samples, then repetition, any number of times."""
+
+    def __iter__(self) -> Iterator[Execution]: ...
+
+    def at(self, position: int) -> Sequence[Execution]:
+        """The executions of one sample, with every model call paid for by the first mark of the run that uses it."""
         ...

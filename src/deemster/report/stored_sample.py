@@ -11,7 +11,6 @@ import msgspec
 from deemster.datasets import SelectedPart
 from deemster.errors import InputError, did_you_mean
 from deemster.records import Execution, Sample, SampleFacts
-from deemster.records.shared_call_cost import CallPayments
 from deemster.report.build_report import build_report, finish_run, stored_run_record, to_sample
 from deemster.report.report_document import Report
 from deemster.report.report_settings import RECORDING_SETTINGS
@@ -53,33 +52,29 @@ def stored_sample(store: Store, run: str, sample_id: str) -> StoredSample:
         ids = [sample.id for sample in islice(store.samples(row.id, content=False), _MOST_IDS)]
         raise InputError(f"The run has no sample {sample_id!r:.200}. {did_you_mean(sample_id, ids)}")
 
-    sample, executions = next(store.samples_at(row.id, [position]))
-    paid = CallPayments(_calls_paid_before(store, row.id, position, executions))
     alone = record._replace(
-        samples=_OneSample(sample, schema_version=record.samples.schema_version),
-        executions=[
-            msgspec.structs.replace(execution, position=0, marks=tuple(map(paid.settle, execution.marks)))
-            for execution in executions
-        ],
+        samples=_OneSample(record.samples.facts_at(position), schema_version=record.samples.schema_version),
+        executions=_ItsExecutions(record.executions.at(position)),
     )
     return StoredSample(build_report(finish_run(alone, RECORDING_SETTINGS), None), position)
 
 
-def _calls_paid_before(store: Store, run: str, position: int, executions: Sequence[Execution]) -> set[int]:
-    """The model calls of a sample on which an earlier sample stands too, which pays for them."""
-    calls = _call_ids(executions)
-    if not calls:
-        return set()
-    paid: set[int] = set()
-    for _, earlier in store.samples_with_calls(run, calls, before=position):
-        paid |= calls & _call_ids(earlier)
-        if paid == calls:
-            break
-    return paid
+class _ItsExecutions:
+    """The executions of one sample, as those of a run that has no other.
 
+    Args:
+        executions: The executions.
+    """
 
-def _call_ids(executions: Sequence[Execution]) -> set[int]:
-    return {call.id for execution in executions for mark in execution.marks for call in mark.calls if call.id}
+    def __init__(self, executions: Sequence[Execution]) -> None:
+        self._executions = [msgspec.structs.replace(execution, position=0) for execution in executions]
+
+    def __iter__(self) -> Iterator[Execution]:
+        return iter(self._executions)
+
+    def at(self, position: int) -> list[Execution]:  # noqa: ARG002 - there is one sample
+        """The executions of the sample."""
+        return self._executions
 
 
 class _OneSample:
@@ -109,6 +104,10 @@ class _OneSample:
     def facts(self, *, content: bool = True) -> Iterator[SampleFacts]:  # noqa: ARG002 - a dataset has it
         """The sample."""
         yield self._sample
+
+    def facts_at(self, position: int) -> SampleFacts:  # noqa: ARG002 - there is one
+        """The sample."""
+        return self._sample
 
     def metadata(self) -> Iterator[Mapping[str, Any]]:
         """The metadata of the sample."""

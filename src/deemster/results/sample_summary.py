@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.formats.streamed_list import Stream
 from deemster.records import SampleFacts
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import SCORED
@@ -89,44 +91,117 @@ def summarize_samples(marks: MarkTable, samples: Iterable[SampleFacts]) -> Itera
         samples: Its samples, in the order of the dataset.
     """
     facts = iter(samples)
+    for start in range(0, marks.samples, _BLOCK):
+        yield from _summarize_block(marks, slice(start, start + _BLOCK), facts)
+
+
+def summarize_sample(marks: MarkTable, position: int, sample: SampleFacts) -> SampleEntry:
+    """The entry of one sample.
+
+    Args:
+        marks: The marks of a run.
+        position: The place of the sample in it.
+        sample: The sample.
+    """
+    return next(_summarize_block(marks, slice(position, position + 1), iter((sample,))))
+
+
+def _summarize_block(marks: MarkTable, block: slice, facts: Iterator[SampleFacts]) -> Iterator[SampleEntry]:
     names = [card.name for card in marks.cards]
     repetitions = marks.repetitions
     intervals = [_interval(passed, repetitions) for passed in range(repetitions + 1)]
     rates = [round(passed / repetitions, DECIMALS) for passed in range(repetitions + 1)]
-    for start in range(0, marks.samples, _BLOCK):
-        block = slice(start, start + _BLOCK)
-        scores, scored = marks.scores[block], marks.causes[block] == SCORED
-        applies = marks.applies_to(block)
-        outside = np.logical_not(applies)[:, None, :]
-        every = (marks.passed[block] | outside).all(axis=2).sum(axis=1)
-        passed = np.where(applies.any(axis=1), every, 0).tolist()
-        unscored = (~scored & ~outside).sum(axis=(1, 2)).tolist()
-        left_out = [tuple(compress(names, row)) for row in (~applies).tolist()] if outside.any() else None
-        columns = [_spreads(scores[:, :, place], scored[:, :, place]) for place in range(len(names))]
-        means = _spreads(*_repetition_means(scores, scored))
-        aggregates = _aggregates(marks, block)
-        for place, (count, mean) in enumerate(zip(passed, means, strict=True)):
-            sample = next(facts)
-            without = () if left_out is None else left_out[place]
-            is_marked = len(without) < len(names)
-            yield SampleEntry(
-                id=sample.id,
-                row_hash=sample.row_hash,
-                tags=sample.tags,
-                repetitions=repetitions,
-                passed=count,
-                unscored=unscored[place],
-                pass_rate=rates[count] if is_marked else None,
-                interval=intervals[count] if is_marked else None,
-                unstable=repetitions > 1 and 0 < count < repetitions,
-                score_mean=mean.mean,
-                score_stdev=mean.stdev,
-                metrics={name: column[place] for name, column in zip(names, columns, strict=True)},
-                aggregate=None if aggregates is None else aggregates[place],
-                expected_output=sample.expected_output,
-                input=sample.input,
-                not_applicable=without,
-            )
+
+    scores, scored = marks.scores[block], marks.causes[block] == SCORED
+    applies = marks.applies_to(block)
+    outside = np.logical_not(applies)[:, None, :]
+    passed = _passed_repetitions(marks, block, applies).tolist()
+    unscored = (~scored & ~outside).sum(axis=(1, 2)).tolist()
+    left_out = [tuple(compress(names, row)) for row in (~applies).tolist()] if outside.any() else None
+    columns = [_spreads(scores[:, :, place], scored[:, :, place]) for place in range(len(names))]
+    means = _spreads(*_repetition_means(scores, scored))
+    aggregates = _aggregates(marks, block)
+
+    for place, (count, mean) in enumerate(zip(passed, means, strict=True)):
+        sample = next(facts)
+        without = () if left_out is None else left_out[place]
+        is_marked = len(without) < len(names)
+        yield SampleEntry(
+            id=sample.id,
+            row_hash=sample.row_hash,
+            tags=sample.tags,
+            repetitions=repetitions,
+            passed=count,
+            unscored=unscored[place],
+            pass_rate=rates[count] if is_marked else None,
+            interval=intervals[count] if is_marked else None,
+            unstable=repetitions > 1 and 0 < count < repetitions,
+            score_mean=mean.mean,
+            score_stdev=mean.stdev,
+            metrics={name: column[place] for name, column in zip(names, columns, strict=True)},
+            aggregate=None if aggregates is None else aggregates[place],
+            expected_output=sample.expected_output,
+            input=sample.input,
+            not_applicable=without,
+        )
+
+
+def _passed_repetitions(marks: MarkTable, block: slice, applies: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """In how many repetitions every metric that applies to a sample passed; 0 where none applies."""
+    every = (marks.passed[block] | np.logical_not(applies)[:, None, :]).all(axis=2).sum(axis=1)
+    return np.where(applies.any(axis=1), every, 0)
+
+
+def failing_positions(marks: MarkTable, higher_is_better: Sequence[bool]) -> NDArray[np.int64]:
+    """The samples that did not pass in every repetition, worst first; equal ones in the order of the dataset.
+
+    The worst pass in the fewest repetitions, and of these have the lowest mean score over their metrics, where 1 is
+    best and a metric without a score counts as 0.
+
+    Args:
+        marks: The marks of a run.
+        higher_is_better: For each metric, whether 1 is its best score.
+    """
+    whole = slice(None)
+    applies = marks.applies_to(whole)
+    passed = _passed_repetitions(marks, whole, applies)
+    failing = np.flatnonzero((passed < marks.repetitions) & applies.any(axis=1))
+
+    totals = np.zeros(len(failing))
+    for place, is_upwards in enumerate(higher_is_better):
+        scored = marks.causes[failing, :, place] == SCORED
+        means = np.array(_rounded(_means(marks.scores[failing, :, place], scored)))
+        goodness = np.where(scored.any(axis=1), means if is_upwards else 1 - means, 0.0)
+        totals += np.where(applies[failing, place], goodness, 0.0)
+    scores = totals / np.maximum(applies[failing].sum(axis=1), 1)
+    return np.asarray(failing[np.lexsort((failing, scores, passed[failing]))])
+
+
+class SampleEntries(Stream[SampleEntry]):
+    """The entries of the samples of a run, of which it knows without making them which did not pass.
+
+    Args:
+        make: Makes the entries, from the first on.
+        pick: Makes the entry at a position.
+        failing: Gives `failing_positions`.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Iterator[SampleEntry]],
+        *,
+        pick: Callable[[int], SampleEntry],
+        failing: Callable[[], Sequence[int]],
+    ) -> None:
+        super().__init__(make, pick=pick)
+        self.failing = functools.cache(failing)
+        self._entry = pick
+
+    def map(self, change: Callable[[SampleEntry], SampleEntry]) -> SampleEntries:
+        """The same entries, each changed in what does not say whether it passed."""
+        return SampleEntries(
+            lambda: map(change, self), pick=lambda position: change(self._entry(position)), failing=self.failing
+        )
 
 
 def _aggregates(marks: MarkTable, block: slice) -> list[AggregateEntry | None] | None:
@@ -163,15 +238,21 @@ def _rounded(values: NDArray[np.float64]) -> list[float]:
     return [rounded[place] for place in places.tolist()]
 
 
+def _means(scores: NDArray[np.float64], scored: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """The mean score of each sample over the repetitions that have one; 0 where none has."""
+    if scores.shape[1] == 1:
+        return np.where(scored, scores, 0.0)[:, 0]
+    # Sorted within the sample, so that the order of repetitions cannot change a digit.
+    ascending = np.sort(np.where(scored, scores, 0.0), axis=1)
+    return np.asarray(ascending.sum(axis=1) / np.maximum(scored.sum(axis=1), 1))
+
+
 def _spreads(scores: NDArray[np.float64], scored: NDArray[np.bool_]) -> list[MetricSpread]:
     if scores.shape[1] == 1:
         only = zip(_rounded(scores[:, 0]), scored[:, 0].tolist(), strict=True)
         return [MetricSpread(score, None, score, score, 1) if known else _NOTHING for score, known in only]
     counts = scored.sum(axis=1)
-    known = np.maximum(counts, 1)
-    # Sorted within the sample, so that the order of repetitions cannot change a digit.
-    lows = np.sort(np.where(scored, scores, 0.0), axis=1)
-    means = lows.sum(axis=1) / known
+    means = _means(scores, scored)
     squares = np.sort(np.where(scored, (scores - means[:, None]) ** 2, 0.0), axis=1).sum(axis=1)
     stdevs = np.sqrt(squares / np.maximum(counts - 1, 1))
     low = np.where(scored, scores, np.inf).min(axis=1)

@@ -7,8 +7,10 @@ import threading
 import weakref
 from array import array
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from deemster.records import Execution
+from deemster.records.shared_call_cost import PaidExecutions
 from deemster.store._row_encoding import decode_execution, encode_execution
 
 _IN_MEMORY = 8 * 1024 * 1024
@@ -69,6 +71,17 @@ class Spool:
     def has(self, place: int) -> bool:
         """Whether there is an execution at a place in the order of the dataset, then repetition."""
         return self._offsets[place] >= 0
+
+    def at(self, position: int) -> list[Execution]:
+        """The executions of one sample, with every model call paid for by the first mark of the run that uses it."""
+        first = position * self._repetitions
+        places = filter(self.has, range(first, first + self._repetitions))
+        executions = [decode_execution(self.row(place)) for place in places]
+        if not any(mark.calls for execution in executions for mark in execution.marks):
+            return executions
+
+        up_to = takewhile(lambda execution: execution.position <= position, PaidExecutions(self))
+        return [execution for execution in up_to if execution.position == position]
 
     def __iter__(self) -> Iterator[Execution]:
         """Every execution that is there, in the order of the dataset, then repetition."""

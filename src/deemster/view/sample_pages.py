@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from deemster.records import CAUSES, Execution, Output, SampleFacts, TargetFailu
 from deemster.report.failing_samples import quoted_text
 from deemster.report.kept_details import kept_details
 from deemster.report.report_assembly import execution_entry
-from deemster.report.report_entries import ScoreEntry
+from deemster.report.report_entries import MarkEntry, ScoreEntry
 from deemster.results import SampleEntry
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
@@ -268,7 +268,7 @@ def execution_facts(run: OpenedRun, execution: Execution, *, remover: TextRemove
     )
 
 
-def _has_votes(mark: Any) -> bool:
+def _has_votes(mark: MarkEntry) -> TypeGuard[ScoreEntry]:
     return isinstance(mark, ScoreEntry) and isinstance(mark.details.get("votes"), (list, tuple))
 
 

@@ -1,0 +1,1 @@
+from deemster.calibration.calibrate_run import CalibrationSettings as CalibrationSettings
