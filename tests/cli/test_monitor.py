@@ -219,7 +219,7 @@ def test_monitoring_without_a_store_is_an_error_that_names_it(world):
 
 
 def test_record_that_lacks_one_score_counts_neither_as_passed_nor_as_failed(scored):
-    call("run", "--outputs", "latest", "--metric", "cost-below(limit=1)", "--quiet")
+    call("run", "--outputs", "latest", "--metric", "cost-below(max_usd=1)", "--quiet")
     found = dm.monitor("bot", store="runs.db")
     assert (found.n, found.unscored) == (80, 80)
     assert "None of 80 records is scored by every metric; `--metric` looks at one.\n" in call("monitor", "bot").stderr
