@@ -157,7 +157,7 @@ def test_unusable_group_is_error_with_line(folder, text, message):
 
 def test_numbers_of_a_call_replace_those_of_the_suite_and_of_its_target(tmp_path):
     text = "dataset: g.yml\nmetrics: [contains]\nrepetitions: 2\nlimits: { timeout_s: 60 }\n"
-    declared = suite(tmp_path, text + "target: { http: 'http://127.0.0.1:9/', concurrency: 2 }\n")
+    declared = suite(tmp_path, text + "target: { http: { url: 'http://127.0.0.1:9/', concurrency: 2 } }\n")
     called = declared.with_numbers(repetitions=3, concurrency=8, timeout_s=5.0)
 
     assert declared.with_numbers() == declared
