@@ -15,6 +15,7 @@ from deemster.records import Invocation, Output, TargetFailure
 from deemster.targets import HttpLimits, ReplyPaths
 from deemster.targets.http_target import LONGEST, HttpTarget
 from deemster.testing import ModelServer
+from tests.builders.target_calls import outcomes
 from tests.targets.fake_clocks import Hasty, Still
 
 KEY = "my-own-key-of-the-application-1"
@@ -36,16 +37,7 @@ def target(server, **options):
 
 
 def answered(target, *asked, clock=None):
-    """What comes of each call, one after the other."""
-
-    async def every():
-        await target.open(clock=clock or Hasty())
-        try:
-            return [await target.call_async(each) for each in asked or (ASKED,)]
-        finally:
-            await target.close()
-
-    return asyncio.run(every())
+    return outcomes(target, *(asked or (ASKED,)), clock=clock)
 
 
 def failed(target, clock=None):
