@@ -59,7 +59,7 @@ def write_and_print(
             note(f"The run is stored. To write its report again: {again}")
         code = ExitCode.INCOMPLETE
     if not quiet:
-        reports.note_texts()
+        reports.note_files()
     if not reports.takes_stdout and not quiet:
         print_report(shown, named, full=reports.full)
     else:
