@@ -105,9 +105,16 @@ def test_standard_output_takes_one_format(runs):
 
 
 def test_place_that_cannot_be_written_is_refused(runs):
-    done = called("compare", "before", "now", "--to", "missing/c.html")
+    Path("taken").touch()
+    done = called("compare", "before", "now", "--to", "taken/c.html")
     assert done.exit_code == 2
-    assert "The folder `missing` does not exist." in done.stderr
+    assert "taken/c.html: The report cannot be written: Not a directory." in done.stderr
+
+
+def test_folder_that_is_missing_is_made(runs):
+    done = called("compare", "before", "now", "--to", "made/for/it/c.html")
+    assert done.exit_code == 0
+    assert Path("made/for/it/c.html").is_file()
 
 
 def test_redaction_reaches_the_terminal_and_the_files(runs):

@@ -266,7 +266,7 @@ def test_payloads_in_output_question_and_reference_change_no_mark(tmp_path, monk
 
 
 def test_report_bytes_are_same_at_any_concurrency(folder, server):
-    metrics = "[contains, llm-as-judge, {llm-as-judge: {name: panel, samples: 3}}, refusal-quality]"
+    metrics = "[contains, llm-as-judge, {llm-as-judge: {name: panel, samples: 3}}, refusal-quality: {where: auto}]"
     suite = SUITE.replace("[contains, llm-as-judge]", metrics) + "limits: { concurrency: ${PACE} }\n"
     written(folder, files(plain(25), suite))
     found = []

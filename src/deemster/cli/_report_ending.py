@@ -45,6 +45,8 @@ def write_and_print(
         named: How commands find the run; None where it is not stored.
         comparison: Its comparison with the baseline, where there is one.
     """
+    from deemster.report.failing_samples import describe_passed
+
     code = exit_code(report)
     shown = reports.shown(report, quotes)
     compared = None if comparison is None else reports.shown_comparison(comparison, quotes.get)
@@ -57,11 +59,14 @@ def write_and_print(
             note(f"The run is stored. To write its report again: {again}")
         code = ExitCode.INCOMPLETE
     if not quiet:
-        reports.note_texts()
+        reports.note_files()
     if not reports.takes_stdout and not quiet:
         print_report(shown, named, full=reports.full)
-    elif report.gate is not None:
-        _print_verdict(report.gate, report.run.part)
+    else:
+        if report.run.part is not None and report.run.part.is_of_failed:
+            note(visible("".join(describe_passed(shown))))
+        if report.gate is not None:
+            _print_verdict(report.gate, report.run.part)
     warn_of_open_checks(report.gate)
     _note_what_is_missing(shown, is_printed=not reports.takes_stdout and not quiet)
     return code

@@ -123,7 +123,7 @@ def command(
 
     shown = reports.shown_comparison(comparison, quotes)
     reports.write_each(shown.write)
-    reports.note_texts()
+    reports.note_files()
     if not reports.takes_stdout:
         further = confirmation_sections(confirmation)
         if full:

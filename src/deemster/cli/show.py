@@ -159,7 +159,7 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
 
 def _render(report: Report, reports: ReportOptions, named: NamedRun) -> None:
     reports.write(report)
-    reports.note_texts()
+    reports.note_files()
     if not reports.destinations:
         print_report(report, named, full=reports.full)
 

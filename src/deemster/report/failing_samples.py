@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deemster.errors import plural
+from deemster.errors import list_first, plural
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry, UnscoredReason
 from deemster.results import SampleEntry
 from deemster.results.sample_summary import SampleEntries
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from deemster.report.report_document import Report
 
 SHOWN = 20
+# So many samples that still fail are named.
+_MOST_NAMED = 4
 # Longer texts are shown without their difference.
 _MOST_WORDS = 1_000
 # Texts that have less in common than this are shown without their difference too.
@@ -123,15 +125,29 @@ def count_failing(report: Report) -> int:
     return len(_failing_positions(report))
 
 
-def count_passed(report: Report) -> str:
-    """How many samples passed every metric that applies to them."""
+def describe_passed(report: Report) -> TextLine:
+    """How many samples passed every metric that applies to them; of what failed before, which still fail."""
     failing = count_failing(report)
     rated = report.totals.samples - report.totals.samples_not_applicable
     if not rated:
-        return "No metric applies to any sample."
+        return ("No metric applies to any sample.",)
+    if report.run.part is not None and report.run.part.is_of_failed:
+        return _describe_rerun(report, rated, failing)
     if rated == 1:
-        return "The sample did not pass." if failing else "The sample passed."
-    return f"{failing:,} of {rated:,} samples did not pass." if failing else f"All {rated:,} samples passed."
+        return ("The sample did not pass." if failing else "The sample passed.",)
+    return (f"{failing:,} of {rated:,} samples did not pass." if failing else f"All {rated:,} samples passed.",)
+
+
+def _describe_rerun(report: Report, rated: int, failing: int) -> TextLine:
+    """What became of samples that failed before."""
+    passing = rated - failing
+    passed = "1 now passes" if passing == 1 else f"{passing:,} now pass" if passing else "none passes now"
+    if not failing:
+        return (f"{rated:,} run again: {passed}, none still fails.",)
+
+    names = list_first([worst.sample.id for worst in worst_samples(report, _MOST_NAMED)], failing)
+    still = "1 still fails" if failing == 1 else f"{failing:,} still fail"
+    return (f"{rated:,} run again: {passed}, {still} (", DataText(names), ").")
 
 
 def is_failed(mark: MarkEntry) -> bool:

@@ -12,7 +12,7 @@ from deemster.gate import GateCheck, GateDecision
 from deemster.report.failing_samples import (
     ExecutedSample,
     count_failing,
-    count_passed,
+    describe_passed,
     is_failed,
     quoted_text,
     worst_samples,
@@ -109,12 +109,14 @@ def _verdict(report: Report) -> TextSection:
     if report.gate is not None and report.gate.checks:
         before, decision, after = gate_verdict(report.gate, run.part).partition(report.gate.decision)
         decided = (before, decision, after)
-    title: TextLine = (*decided, " ", count_passed(report))
+    title: TextLine = (*decided, " ", *describe_passed(report))
+    if run.part is not None and run.part.is_of_failed:
+        title = (*describe_passed(report), " ", *decided)
 
     lines: list[TextLine] = []
     reason = SentenceText(_cut(run.reason or "no reason is known"))
     if run.status == "incomplete":
-        title = ("Incomplete: ", reason, ". ", count_passed(report))
+        title = ("Incomplete: ", reason, ". ", *describe_passed(report))
         lines.append(decided)
     elif run.status == "mixed":
         lines.append(("Warning: this run is mixed: ", reason, "."))

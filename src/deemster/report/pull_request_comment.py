@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deemster.datasets import SelectedPart
 from deemster.errors import plural
 from deemster.gate import GateDecision
-from deemster.report.failing_samples import count_failing, count_passed, describe_sample, worst_samples
+from deemster.report.failing_samples import count_failing, describe_passed, describe_sample, worst_samples
 from deemster.report.gate_sections import gate_section, gate_verdict
 from deemster.report.report_sections import panel_lines
 from deemster.text.markdown_layout import join_line, markdown_blocks, markdown_table
@@ -89,7 +89,7 @@ def pull_request_comment(report: Report) -> str:
         suite=run.suite or report.dataset.name,
         gate=report.gate,
         part=run.part,
-        verdict=(count_passed(report),),
+        verdict=describe_passed(report),
         meaning=f"The mean pass-rate is {format_percent(report.macro_f1)}.",
         notes=run_notes(report),
         tables=(),
