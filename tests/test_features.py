@@ -64,6 +64,7 @@ FEATURES = {
     "calibration": Feature(
         (
             "calibration/calibrate_run",
+            "calibration/_judged_outputs",
             "agreement/calibrat*",
             "datasets/calibration_cases",
             "report/corrected_rates",

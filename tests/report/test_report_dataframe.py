@@ -3,6 +3,7 @@ import math
 import pytest
 
 import deemster as dm
+from deemster.comparison import report_without_text
 from deemster.errors import ReportError
 
 
@@ -28,6 +29,12 @@ def test_samples_are_one_row_each_with_a_column_for_each_metric(report):
     assert list(table["sample_id"]) == ["a", "b"]
     assert list(table["exact-match"]) == [0.5, 1.0]
     assert list(table["passed"]) == [1, 2]
+
+
+def test_samples_have_their_input_unless_it_is_left_out(report):
+    assert list(report.to_dataframe("samples")["input"]) == ["1", "2"]
+    without = report_without_text(report, quotes=lambda _: None).to_dataframe("samples")
+    assert list(without["input"]) == [None, None]
 
 
 def test_unscored_marks_have_a_cause_and_no_score():
