@@ -40,9 +40,10 @@ from deemster.judges.rubric_metric import shown_options
 from deemster.records import Metric, Output
 from deemster.records.marks import reaches
 from deemster.report import Report
-from deemster.report.build_report import report_identities, stored_report
+from deemster.report.build_report import report_identities
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.report.report_settings import report_facts
+from deemster.report.stored_report import stored_report
 from deemster.results.mark_table import output_digest
 from deemster.results.metric_summary import RunMetricSummary
 from deemster.rubrics.verdicts import VERDICTS
