@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import compileall
+import functools
 import gc
 import importlib.util
+import inspect
 import os
 import re
 import shutil
@@ -12,8 +15,7 @@ import signal
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Generator
-from functools import partial
+from collections.abc import Callable, Coroutine, Generator
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
         found.loader.exec_module(importlib.util.module_from_spec(found))
     notes, os.environ[REACHED] = tempfile.mkstemp(prefix="deemster-reached-")
     os.close(notes)
-    config.add_cleanup(partial(Path(os.environ[REACHED]).unlink, missing_ok=True))
+    config.add_cleanup(functools.partial(Path(os.environ[REACHED]).unlink, missing_ok=True))
 
 
 def remove_folders_of_dead_sessions() -> None:
@@ -169,6 +171,24 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if lane_of(config).name in ("quick", "test"):
         left = ", ".join(part.title for part in REST)
         terminalreporter.write_line(f"Left to `make test-all`: {left}.")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
+    """Have a test that is a coroutine run in a loop of its own."""
+    pyfuncitem.obj = as_function(pyfuncitem.obj, asyncio.run)
+
+
+def as_function(test: Callable[..., Any], run: Callable[[Coroutine[Any, Any, None]], None]) -> Callable[..., Any]:
+    """A test as it is, or, where it is a coroutine, as a function that has it run."""
+    if not inspect.iscoroutinefunction(test):
+        return test
+
+    @functools.wraps(test)
+    def called(*arguments: Any, **named: Any) -> None:
+        run(test(*arguments, **named))
+
+    return called
 
 
 @pytest.hookimpl(wrapper=True)

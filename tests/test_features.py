@@ -46,6 +46,7 @@ FEATURES = {
             "report/attack_sections",
         ),
         (
+            "cli/check",
             "evaluation/preflight_check",
             "evaluation/suite",
             "gate/gate_decision",
@@ -55,7 +56,7 @@ FEATURES = {
             "report/report_settings",
             "results/run_summary",
         ),
-        because="A suite says how; they are noticed before the run, counted after it, shown and ruled by.",
+        because="A suite says how; they are priced and noticed before the run, counted after it, shown and ruled by.",
     ),
     "recording": Feature(("monitoring/recorder", "monitoring/recording_writer"), ()),
     "monitoring": Feature(("monitoring/*", "cli/monitor"), ("cli/attack", "cli/_golden_samples", "cli/export")),
@@ -63,6 +64,7 @@ FEATURES = {
     "calibration": Feature(
         (
             "calibration/calibrate_run",
+            "calibration/_judged_outputs",
             "agreement/calibrat*",
             "datasets/calibration_cases",
             "report/corrected_rates",

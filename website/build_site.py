@@ -45,8 +45,8 @@ OTHER_PAGES = {
     "SECURITY.md": "about/security.md",
     "bench/README.md": "about/benchmark-scripts.md",
 }
-# Chapters of the Python reference whose names have pages of their own: metrics/ and reference/alignment.md.
-DESCRIBED_ELSEWHERE = frozenset({"dm.metrics", "dm.agreement"})
+# Chapters of the Python reference whose names have pages of their own: metrics/.
+DESCRIBED_ELSEWHERE = frozenset({"dm.metrics"})
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))")
 ENTRY = re.compile(r"^(?:\| |- )\[([^\]]+)\]\(([^)#\s]+\.md)\)", re.MULTILINE)
 # An entry of an index page with what it answers.

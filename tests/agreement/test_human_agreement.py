@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.agreement import BootstrapSettings, compute_metrics
-from deemster.agreement._human_agreement import _AnnotatorSums, human_agreement, read_annotators
+from deemster.agreement._annotator_sums import AnnotatorSums
+from deemster.agreement._annotators import read_annotators
+from deemster.agreement._human_agreement import human_agreement
 from deemster.agreement.agreement_report import agreement_sections, short_agreement_sections
 from deemster.agreement.result_models import DisputedCell
 from deemster.datasets import Votes
@@ -244,7 +246,7 @@ def test_every_replicate_of_the_ceiling_is_that_of_the_items_drawn(value, seed):
     n = len(votes.ids)
     drawn = np.random.default_rng(seed).integers(0, n, (4, n))
     draws = np.stack([np.bincount(places, minlength=n) for places in drawn], axis=1).astype(np.float64)
-    replicates = _AnnotatorSums(votes, annotators).values(draws)
+    replicates = AnnotatorSums(votes, annotators).values(draws)
     for column, places in enumerate(drawn.tolist()):
         people, rows, _, criteria, (among, against, _, _) = slow_human(value, modes, draw=places)
         alpha, accuracy, kappa, *_, own, other, gap = replicates[:10, column].tolist()

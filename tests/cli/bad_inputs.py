@@ -271,7 +271,7 @@ FLAGS = (
     _flags("retired privacy level", "--redact", "output"),
     _flags("two reports on stdout", "--to", "-", "--to", "csv:-"),
     _flags("two reports in one file", "--to", "json:report", "--to", "csv:./report"),
-    _flags("folder of the report is missing", "--to", "nowhere/report.json"),
+    _flags("folder of the report is a file", "--to", "suite.yml/report.json"),
     Mistake("report is a folder", {"reports/keep": ""}, (*RUN, "--to", "md:reports")),
     Mistake("init over a suite", {}, ("init", ".")),
     Mistake("completion of an unknown shell", {}, ("completion", "tcsh")),
@@ -326,7 +326,7 @@ ALIGNMENTS = (
     _item("negative seed", _ITEM, "--set", "seed=-1"),
     _item("no replicates", _ITEM, "--set", "n_bootstrap=0"),
     _item("two results on stdout", _ITEM, "--to", "-", "--to", "md:-"),
-    _item("folder of the result is missing", _ITEM, "--to", "nowhere/result.json"),
+    _item("folder of the result is a file", _ITEM, "--to", "votes.json/result.json"),
     _item("labels are missing", _ITEM, "--labels", "labels.json"),
     Mistake("a result cut short", {"r.json": '{"schema_version": "deemster.alignment.v1"}'}, ("check", "r.json")),
 )

@@ -286,7 +286,7 @@ def test_written_result_is_read_back(folder):
         (("rubric.json",), "This is no votes file: there are no `judges`. A votes file is "),
         (("labels.json",), "This is no votes file: there are no `judges`. A votes file is "),
         (("votes.json", "--to", "json:nowhere/"), "nowhere/: This is a folder; a report is a file."),
-        (("votes.json", "--to", "no/such/place.json"), "The folder `no/such` does not exist."),
+        (("votes.json", "--to", "votes.json/place.json"), "votes.json/place.json: The report cannot be written"),
         (
             ("votes.json", "--to", "./votes.json"),
             "./votes.json: The result would overwrite the file that it is made from.",

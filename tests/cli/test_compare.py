@@ -105,9 +105,16 @@ def test_standard_output_takes_one_format(runs):
 
 
 def test_place_that_cannot_be_written_is_refused(runs):
-    done = called("compare", "before", "now", "--to", "missing/c.html")
+    Path("taken").touch()
+    done = called("compare", "before", "now", "--to", "taken/c.html")
     assert done.exit_code == 2
-    assert "The folder `missing` does not exist." in done.stderr
+    assert "taken/c.html: The report cannot be written: Not a directory." in done.stderr
+
+
+def test_folder_that_is_missing_is_made(runs):
+    done = called("compare", "before", "now", "--to", "made/for/it/c.html")
+    assert done.exit_code == 0
+    assert Path("made/for/it/c.html").is_file()
 
 
 def test_redaction_reaches_the_terminal_and_the_files(runs):
@@ -130,7 +137,7 @@ def test_summary_of_a_job_is_appended_where_github_asks_for_it(runs):
     place = str(Path("summary.md").resolve())
     assert called("compare", "before", "now", GITHUB_STEP_SUMMARY=place).exit_code == 0
     text = Path("summary.md").read_text(encoding="utf-8")
-    assert text.startswith("before\n## Not shown to be worse: ")
+    assert text.startswith("before\n## 2 samples broke (<code>q00</code> and <code>q03</code>), and 1 was fixed ")
     assert called("run", "suite.yml", "--quiet", GITHUB_STEP_SUMMARY=place).exit_code == 0
     assert Path("summary.md").read_text(encoding="utf-8").startswith(text + "## deemster report")
 
@@ -156,7 +163,7 @@ def test_comment_of_a_run_shows_what_broke_since_the_baseline(runs, golden):
     done = called("run", "suite.yml", *flags, GITHUB_STEP_SUMMARY=place)
     assert done.exit_code == 1
     golden("cli/run-comment.md", Path("pr-comment.md").read_text(encoding="utf-8"))
-    assert "Newly failing samples: 2" in Path(place).read_text(encoding="utf-8")
+    assert "Samples that broke: 2" in Path(place).read_text(encoding="utf-8")
 
 
 def test_comment_of_a_run_without_a_baseline_shows_questions_unless_redacted(runs):
@@ -171,7 +178,7 @@ def test_comment_of_a_run_without_a_baseline_shows_questions_unless_redacted(run
 def test_comment_of_a_comparison(runs):
     assert called("compare", "before", "now", "--to", "pr-comment:c.md").exit_code == 0
     text = Path("c.md").read_text(encoding="utf-8")
-    assert text.startswith("<!-- deemster comment: refunds -->\n\n**Not shown to be worse: ")
+    assert text.startswith("<!-- deemster comment: refunds -->\n\n**2 samples broke (<code>q00</code> and ")
     assert "<script>" not in text
     assert "@all" not in text
 

@@ -171,12 +171,12 @@ def lacks_extra(name):
 def test_preset_is_described_with_its_threshold_fields_and_prompt():
     shown = called("metrics", "redundancy").stdout
     assert "default 0.5" in shown
-    assert re.search(r"higher_is_better +bool \| None, default false", shown)
-    assert re.search(r'fields +Sequence\[str\] \| None, default \["input", "actual_output"\]', shown)
+    assert re.search(r"higher_is_better +true or false, default false", shown)
+    assert re.search(r'fields +list of texts, default \["input", "actual_output"\]', shown)
     assert "Reads: no expected output and no metadata." in shown
     assert "Steps:" in shown
     shown = called("metrics", "groundedness").stdout
-    assert re.search(r"threshold +float \| None, default 1.0", shown)
+    assert re.search(r"`threshold` \(default 1.0\)", shown)
     assert "Reads: `metadata.context`." in shown
     assert "Reads: `expected_output`." in called("metrics", "completeness").stdout
     (entry,) = json.loads(called("metrics", "groundedness", "--to", "-").stdout)

@@ -77,7 +77,7 @@ def test_html_of_monitor_begins_with_the_drift_and_draws_every_period(scored):
     assert page.count('<rect class="band"') == 20
     assert page.count('<circle class="outside"') == 5
     assert call("monitor", "bot", "--to", "html:-", "--to", "-").exit_code == 2
-    assert call("monitor", "bot", "--to", "missing/m.html").exit_code == 2
+    assert call("monitor", "bot", "--to", "suite.yml/m.html").exit_code == 2
 
 
 def test_fail_on_drift_is_exit_code_1(scored):
@@ -219,7 +219,7 @@ def test_monitoring_without_a_store_is_an_error_that_names_it(world):
 
 
 def test_record_that_lacks_one_score_counts_neither_as_passed_nor_as_failed(scored):
-    call("run", "--outputs", "latest", "--metric", "exact-match", "--quiet")
+    call("run", "--outputs", "latest", "--metric", "cost-below(max_usd=1)", "--quiet")
     found = dm.monitor("bot", store="runs.db")
     assert (found.n, found.unscored) == (80, 80)
     assert "None of 80 records is scored by every metric; `--metric` looks at one.\n" in call("monitor", "bot").stderr

@@ -77,6 +77,6 @@ def test_bad_file_is_refused_with_all_its_issues(folder):
     assert "Did you mean `weight`?" in result.stderr
 
 
-@pytest.mark.parametrize("argv", [("absent.yaml",), ("fine.yaml", "--to", "no/where.json")])
+@pytest.mark.parametrize("argv", [("absent.yaml",), ("fine.yaml", "--to", "fine.yaml/where.json")])
 def test_missing_file_is_bad_input(folder, argv):
     assert called("rubric", "check", *argv).exit_code == 2

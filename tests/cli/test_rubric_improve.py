@@ -114,7 +114,7 @@ def test_improvement_stopped_by_budget_resumes_without_repeated_call(folder):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--to", "no/where.md"), "does not exist"),
+        (("--to", "old.yaml/where.md"), "cannot be written"),
         (("--set", "writer=wirter"), "Did you mean `writer`?"),
         (("--set", "train=7.5"), "train"),
         (("--set", "cluster=autor"), "no `autor`"),

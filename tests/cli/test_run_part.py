@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -278,3 +279,39 @@ def test_what_is_printed_of_a_part_matches_golden_files(part_world, golden):
     called("run", "suite.yml", "--quiet", "--name", "all of it")
     golden("cli/run-part.md", called("run", "suite.yml", "--only", "failed", "--to", "md:-").stdout)
     golden("cli/runs-part.txt", called("show").stdout)
+
+
+def failing_world(part_world):
+    """Three of four samples fail, under a gate of the whole run and one of newly failing samples."""
+    gate = "gate: { min_pass_rate: 0.9, metrics: { exact-match: { min_pass_rate: 0.9 } }, max_unscored: 0 }\n"
+    wrong = "outputs: { window: 30 days, frist: no, fee: no, tax: no }\n"
+    written(part_world, {"suite.yml": SUITE + gate, "answers.yml": wrong})
+    assert called("run", "suite.yml", "--quiet").exit_code == 1
+
+
+def test_what_failed_is_run_again_and_says_what_passes_now(part_world):
+    failing_world(part_world)
+    written(part_world, {"answers.yml": "outputs: { window: 30 days, frist: 30 Tage, fee: no, tax: no }\n"})
+    again = called("run", "suite.yml", "--only", "failed", "--to", "r.json")
+    first = "3 run again: 1 now passes, 2 still fail (fee and tax). "
+    assert again.stdout.startswith(f"{first}Gate: pass (1 passed, 2 skipped), for what failed before; the whole suite")
+    assert again.exit_code == 0
+    skipped = json.loads(Path("r.json").read_text())["gate"]["checks"][0]
+    assert (skipped["status"], skipped["because"]) == (
+        "skipped",
+        "only what failed before was run; the whole suite decides",
+    )
+    quiet = called("run", "suite.yml", "--only", "failed", "--quiet")
+    assert quiet.stderr.startswith("2 run again: none passes now, 2 still fail (fee and tax).\nGate: pass (1 passed")
+
+
+def test_what_failed_and_all_passes_now_says_so(part_world):
+    failing_world(part_world)
+    written(part_world, {"answers.yml": ANSWERS.replace("ten euros", "none")})
+    again = called("run", "suite.yml", "--only", "failed")
+    assert again.stdout.startswith("3 run again: 3 now pass, none still fails. ")
+
+
+def test_part_by_tag_is_held_to_the_bounds(part_world):
+    failing_world(part_world)
+    assert called("run", "suite.yml", "--only", "tag:money", "--quiet").exit_code == 1

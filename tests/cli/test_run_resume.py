@@ -153,6 +153,7 @@ def test_unwritable_report_names_command_to_render_stored_run(world):
     def vanishing(self):
         check(self)
         (folder / "out").rmdir()
+        (folder / "out").touch()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Destination, "check", vanishing)

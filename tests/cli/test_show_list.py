@@ -32,7 +32,7 @@ def listed(*argv):
 
 
 def test_runs_are_listed_newest_first(many, golden):
-    golden("cli/runs-list.txt", called("show").stdout)
+    golden("cli/runs-list-80.txt", called("show").stdout)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_list_can_be_filtered(many, argv, numbers):
         (("\x1b[31m",), "error: .deemster/runs.db: The store holds no run `\\x1b[31m`."),
         (("--store", "nowhere.db"), "error: nowhere.db: There is no store here."),
         (("latest", "--store", "mysql://h/d"), "error: `mysql://` is no kind of store."),
-        (("--to", "no/such/place.json"), "The folder `no/such` does not exist."),
+        (("--to", ".deemster/runs.db/place.json"), ".deemster/runs.db/place.json: The report cannot be written"),
     ],
 )
 def test_bad_input_is_one_message_and_exit_code_2(many, argv, said):

@@ -44,7 +44,7 @@ def test_store_above_the_suite_is_taken_before_the_one_above_the_current_folder(
     called("run", "evals/refunds/suite.yml", "--quiet")
     monkeypatch.chdir(elsewhere)
     called("run", "evals/refunds/suite.yml", "--quiet")
-    done = called("run", f"{project}/evals/refunds/suite.yml", "--quiet", "--to", "no/such/folder.json")
+    done = called("run", f"{project}/evals/refunds/suite.yml", "--quiet", "--to", "evals/refunds/suite.yml/report.json")
     assert run_count() == 1
     assert done.exit_code == 2
     called("run", f"{project}/evals/refunds/suite.yml", "--quiet")

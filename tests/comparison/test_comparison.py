@@ -101,7 +101,7 @@ def test_dataframes_have_a_row_for_each_number_and_each_changed_sample():
 
 def test_notebook_shows_verdict_numbers_and_broken_samples():
     shown = helpdesk()._repr_html_()
-    assert shown.startswith("<div>\n<h2>Not shown to be worse: ")
+    assert shown.startswith("<div>\n<h2>2 samples broke (<code>refunds-00</code> and ")
     assert "<code>shipping-01</code>" in shown
     assert "Effects and resolution" not in shown
 

@@ -29,33 +29,55 @@ def shown(comparison, *, full=False, width=120):
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "margin", "begins"),
+    ("before", "after", "margin", "samples", "moved", "interval", "allowed"),
     [
-        (60, 30, None, "Worse: macro-F1 fell by 50.0 points over 60 samples, 95% interval -"),
-        (30, 60, None, "Better: macro-F1 rose by 50.0 points over 60 samples, 95% interval +"),
-        (60, 59, None, "Not shown to be worse: macro-F1 fell by 1.7 points over 60 samples, 95% interval -"),
-        (60, 60, None, "Not shown to be worse: macro-F1 did not change over 60 samples, 95% interval -"),
-        (60, 60, 0.2, "Not worse by more than 20.0 points: macro-F1 did not change"),
-        (60, 20, 0.2, "Worse by more than 20.0 points: macro-F1 fell by 66.7 points"),
-        (60, 50, 0.2, "Not enough data to say whether it is worse by more than 20.0 points: macro-F1 fell by 16.7"),
+        (
+            *(60, 30, None, "30 samples broke (q30, q31, q32, q33 and 26 more), none was fixed."),
+            *("fell from 100.0 % to 50.0 %, by more than chance explains:", "-63.0 to -37.0", ""),
+        ),
+        (
+            *(58, 60, None, "2 samples were fixed (q58 and q59), none broke."),
+            *("rose from 96.7 % to 100.0 %, which may be chance:", "-4.7 to +12.3", ""),
+        ),
+        (
+            *(60, 60, None, "No sample broke, and none was fixed."),
+            *("stayed at 100.0 %;", "-7.0 to +7.0", ""),
+        ),
+        (
+            *(60, 60, 0.2, "No sample broke, and none was fixed."),
+            *("stayed at 100.0 %;", "-7.0 to +7.0", " A drop of more than the 20.0 points allowed is ruled out."),
+        ),
+        (
+            *(60, 20, 0.2, "40 samples broke (q20, q21, q22, q23 and 36 more), none was fixed."),
+            *("fell from 100.0 % to 33.3 %;", "-78.9 to -53.1", " The drop is more than the 20.0 points allowed."),
+        ),
+        (
+            *(60, 50, 0.2, "10 samples broke (q50, q51, q52, q53 and 6 more), none was fixed."),
+            *("fell from 100.0 % to 83.3 %;", "-28.9 to -5.2"),
+            " A drop of more than the 20.0 points allowed is neither shown nor ruled out.",
+        ),
     ],
 )
-def test_first_line_says_whether_it_is_worse(before, after, margin, begins):
+def test_first_lines_say_what_became_of_samples_and_what_that_means(
+    before, after, margin, samples, moved, interval, allowed
+):
     comparison = compared(answers(before), answers(after), margin=margin)
-    assert comparison.verdict.startswith(begins)
-    assert shown(comparison, width=400).splitlines()[0] == comparison.verdict
+    found = f"the 95% interval of the change, from 60 samples, is {interval} points.{allowed}"
+    meaning = f"The mean pass-rate {moved} {found}"
+    assert shown(comparison, width=400).splitlines()[:2] == [samples, meaning]
+    assert comparison.verdict == f"{samples} {meaning}"
 
 
-def test_set_that_shows_nothing_says_which_margin_it_could_certify():
-    verdict = compared(answers(60), answers(60)).verdict
-    assert re.search(r"; this set could certify a margin of \d+\.\d points\.$", verdict)
+def test_samples_that_broke_and_that_were_fixed_stand_in_one_sentence():
+    before = {"a": RIGHT, "b": WRONG, "c": RIGHT}
+    verdict = compared(before, {"a": WRONG, "b": RIGHT, "c": RIGHT}).verdict
+    assert verdict.startswith("1 sample broke (a), and 1 was fixed (b). ")
 
 
-def test_one_sample_certifies_nothing():
+def test_one_sample_may_always_be_chance():
     verdict = compared({"a": RIGHT}, {"a": WRONG}).verdict
-    assert (
-        verdict == "Not shown to be worse: macro-F1 fell by 100.0 points over 1 sample, 95% interval -100.0 to +92.4."
-    )
+    assert "from 100.0 % to 0.0 %, which may be chance: " in verdict
+    assert verdict.endswith("from 1 sample, is -100.0 to +92.4 points.")
 
 
 def test_runs_without_a_common_metric_are_not_compared():
@@ -95,11 +117,11 @@ def test_details_have_mcnemar_tango_shares_and_resolution():
 
 def test_broken_sample_shows_question_expected_and_both_answers():
     text = shown(helpdesk())
-    broken = text[text.index("Newly failing samples: 2") : text.index("Newly passing samples: 1")]
-    assert "question: What of refunds-00?" in broken
+    broken = text[text.index("Samples that broke: 2") : text.index("Samples that were fixed: 1")]
+    assert "input: What of refunds-00?" in broken
     assert "expected: It takes 3 days to get the money back." in broken
-    assert "answer, before to now: It takes [-3 -]{+30 +}days to get the money back." in broken
-    assert "answer now: Ask the help desk." in broken
+    assert "output, before to now: It takes [-3 -]{+30 +}days to get the money back." in broken
+    assert "output now: Ask the help desk." in broken
     assert "exact-match: 1.0000 to 0.0000, passes with >= 0.5" in broken
 
 
@@ -128,7 +150,7 @@ def test_origin_is_a_sentence_for_one_part_and_a_table_for_several():
     assert "All of it: outputs that changed." in shown(compared(answers(60), answers(30)))
     mixed = DifferenceOrigin(total=-0.03, outputs=-0.02, judge=-0.01, unscored=0.0, dataset=0.0)
     text = shown(msgspec.structs.replace(helpdesk(), macro_f1_origin=mixed))
-    assert "outputs: outputs that changed; judge: other marks of equal outputs" in text
+    assert "outputs: outputs that changed; judge: other scores of equal outputs" in text
 
 
 def test_usage_shows_cost_for_each_pass():
@@ -147,7 +169,7 @@ def test_usage_shows_cost_for_each_pass():
 
 def test_statuses_without_a_sample_are_left_out():
     text = shown(helpdesk())
-    assert "newly failing         2" in text
+    assert "broke             2" in text
     assert "scored now" not in text
 
 
@@ -268,7 +290,7 @@ def test_sample_without_an_answer_is_newly_failing_and_says_why():
     comparison = compared(before, {**before, "gone": {"error": "no route to host"}, "broken": "wrong"})
     assert comparison.statuses["newly_failing"] == comparison.table.newly_failing == 2
     comment = comparison_comment(comparison)
-    assert "Newly failing samples: 2" in comment
+    assert "Samples that broke: 2" in comment
     assert "1.0000 to target_failed: <code>no route to host</code>" in comment
     page = comparison.to_html()
     assert "1 sample that changed; 1 that did not, and 1 without a score in one run, are not drawn." in page

@@ -47,6 +47,24 @@ def test_failures_of_one_cohort_are_one_group():
     assert groups(text)[0].startswith("10 failures: cohort `late`")
 
 
+def test_wrong_passage_and_wrong_answer_are_told_apart():
+    wrong_answers, wrong_passages = (1, 2, 3, 5), (5, 7)
+    samples, outputs = [], {}
+    for number in range(12):
+        passage = "other" if number in wrong_passages else f"d{number}"
+        answer = "no idea" if number in wrong_answers else f"{number} days"
+        samples.append(dm.Sample(f"q{number}", {"n": number}, f"{number} days", {"relevant": [f"d{number}"]}))
+        outputs[f"q{number}"] = {"output": answer, "retrieved": [passage, "x"]}
+
+    text = report_brief(dm.evaluate(dm.Dataset(samples, name="d"), outputs=outputs, metrics=["contains", "hit@2"]))
+    assert [title.partition(";")[0] for title in groups(text)] == [
+        "3 failures: right passage retrieved, wrong answer",
+        "1 failure: wrong passage retrieved, wrong answer",
+        "1 failure: wrong passage retrieved, right answer",
+    ]
+    assert "Of the failures: 3 right passage retrieved, wrong answer; 1 wrong passage" in text
+
+
 def test_failures_without_a_score_are_grouped_by_their_cause():
     samples = [dm.Sample(f"q{place}", {"n": place}, "yes", {}) for place in range(20)]
 
@@ -72,7 +90,7 @@ def test_failures_that_miss_the_same_passage_are_one_group():
     report = dm.evaluate(
         dm.Dataset(samples, name="d"), outputs=dm.targets.SavedOutputs(outputs), metrics=["retrieval-recall-at-k"]
     )
-    assert groups(report_brief(report)) == ["6 failures: the same thing is missing: `d1`"]
+    assert groups(report_brief(report)) == ["6 failures: wrong passage retrieved; the same thing is missing: `d1`"]
 
 
 def test_failures_with_nothing_in_common_are_grouped_by_metric():
@@ -103,7 +121,7 @@ def test_what_broke_since_the_baseline_comes_first():
     text = report_brief(report, comparison)
     assert "## Since the baseline" in text
     assert "samples, worst first: `q19`, `q00`, `q01`" in text
-    assert "### `q19` (newly failing)" in text
+    assert "### `q19` (broke)" in text
 
 
 @pytest.mark.parametrize("most", [LEAST_CHARS, 3_000, 12_000, 100_000])
@@ -141,7 +159,7 @@ def test_text_of_samples_and_models_stays_inside_of_fences(name):
     for text in (comparison_brief(renamed(name)), report_brief(hostile_report(name))):
         for line in outside_of_fences(text):
             # What is left is ours, and names from data on one line between backticks.
-            assert re.match(r"(#|-|Text inside|Gate:|Macro-F1|The run is|Not shown|$)", line), line
+            assert re.match(r"(#|-|Text inside|Gate:|Mean pass-rate|The run is|Not shown|$)", line), line
             assert line.count("`") % 2 == 0
         assert not re.search("[\x00-\x09\x0b-\x1f\x7f\u202e\u200b]", text)
 

@@ -270,7 +270,7 @@ GOOD = "samples: [{id: a, input: {}, expected_output: 1}]\n"
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ("- a", 1, "A dataset must be a map with `name` and `samples`, not a list."),
+        ("- a", 1, "A dataset must be a map with `samples`, not a list."),
         (
             "name: n\nschema_version: deemster.dataset.v9\n" + GOOD,
             2,
@@ -281,7 +281,6 @@ GOOD = "samples: [{id: a, input: {}, expected_output: 1}]\n"
             2,
             f"{VERSIONS}, not a number",
         ),
-        (GOOD, 1, "`name` is missing."),
         ("name: ' '\n" + GOOD, 1, "name is blank"),
         ("name: 7\n" + GOOD, 1, "name must be text, not a number"),
         ("name: n\nrepetitions: 0\n" + GOOD, 2, "at least 1, not 0"),

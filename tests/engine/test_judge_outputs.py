@@ -188,20 +188,17 @@ def test_number_of_open_scripts_is_bounded(monkeypatch):
     assert (alive, most) == (0, 5)
 
 
-def test_scripts_run_concurrently():
-    async def every():
-        gate = asyncio.Event()
+async def test_scripts_run_concurrently():
+    gate = asyncio.Event()
 
-        async def wait(_):
-            if model.inside == 30:
-                gate.set()
-            await gate.wait()
+    async def wait(_):
+        if model.inside == 30:
+            gate.set()
+        await gate.wait()
 
-        model = Model(wait=wait)
-        await execute_plan(plan([Scripted(rated)], count=30), sink=lambda _: None, clock=CLOCK, stop=Stop(), ask=model)
-        return model.most
-
-    assert asyncio.run(every()) == 30
+    model = Model(wait=wait)
+    await execute_plan(plan([Scripted(rated)], count=30), sink=lambda _: None, clock=CLOCK, stop=Stop(), ask=model)
+    assert model.most == 30
 
 
 @settings(max_examples=20)
@@ -276,18 +273,15 @@ def test_stop_after_run_has_no_effect():
     assert stop.reason == "too late"
 
 
-def test_exception_of_sink_ends_run_unchanged():
+async def test_exception_of_sink_ends_run_unchanged():
     def sink(_):
         raise OSError("disk full")
 
-    async def run():
+    with pytest.raises(OSError, match="disk full"):
         await execute_plan(plan([Scripted(rated)]), sink=sink, clock=CLOCK, stop=Stop(), ask=Model())
 
-    with pytest.raises(OSError, match="disk full"):
-        asyncio.run(run())
 
-
-def test_cancelled_run_leaves_no_task_and_no_open_script():
+async def test_cancelled_run_leaves_no_task_and_no_open_script():
     closed = []
 
     def script(sample, output):
@@ -296,51 +290,45 @@ def test_cancelled_run_leaves_no_task_and_no_open_script():
         finally:
             closed.append(sample.id)
 
-    async def cancelled():
-        full = asyncio.Event()
+    full = asyncio.Event()
 
-        async def never(_):
-            if model.inside == 21:
-                full.set()
-            await asyncio.Event().wait()
+    async def never(_):
+        if model.inside == 21:
+            full.set()
+        await asyncio.Event().wait()
 
-        model = Model(wait=never)
-        metrics = [Scripted(script, "alone"), Together(rated_together)]
-        task = asyncio.create_task(
-            execute_plan(plan(metrics, count=20), sink=lambda _: None, clock=CLOCK, stop=Stop(), ask=model)
-        )
-        await full.wait()
-        task.cancel()
-        await asyncio.wait([task])
-        return asyncio.all_tasks() - {asyncio.current_task()}
-
-    assert asyncio.run(cancelled()) == set()
+    model = Model(wait=never)
+    metrics = [Scripted(script, "alone"), Together(rated_together)]
+    task = asyncio.create_task(
+        execute_plan(plan(metrics, count=20), sink=lambda _: None, clock=CLOCK, stop=Stop(), ask=model)
+    )
+    await full.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    assert (asyncio.all_tasks() - {asyncio.current_task()}) == set()
     assert len(closed) == 20
 
 
-def test_executions_reach_sink_before_others_finish():
-    async def run():
-        first, release = asyncio.Event(), asyncio.Event()
+async def test_executions_reach_sink_before_others_finish():
+    first, release = asyncio.Event(), asyncio.Event()
 
-        async def wait(requests):
-            if requests[0].messages[0].content.startswith("s3"):
-                await release.wait()
+    async def wait(requests):
+        if requests[0].messages[0].content.startswith("s3"):
+            await release.wait()
 
-        def sink(executions):
-            found.extend(executions)
-            first.set()
+    def sink(executions):
+        found.extend(executions)
+        first.set()
 
-        found = []
-        task = asyncio.create_task(
-            execute_plan(plan([Scripted(rated)]), sink=sink, clock=SystemClock(), stop=Stop(), ask=Model(wait=wait))
-        )
-        await asyncio.wait_for(first.wait(), 30)
-        early = len(found)
-        release.set()
-        await task
-        return early, len(found)
-
-    assert asyncio.run(run()) == (3, 4)
+    found = []
+    task = asyncio.create_task(
+        execute_plan(plan([Scripted(rated)]), sink=sink, clock=SystemClock(), stop=Stop(), ask=Model(wait=wait))
+    )
+    await asyncio.wait_for(first.wait(), 30)
+    early = len(found)
+    release.set()
+    await task
+    assert (early, len(found)) == (3, 4)
 
 
 def test_frozen_clock_measures_no_latency():

@@ -249,30 +249,27 @@ def test_endless_script_is_ended(monkeypatch):
     assert len(model.rounds) == mark.usage.calls == 20
 
 
-def test_script_that_refuses_to_close_is_still_cancelled():
+async def test_script_that_refuses_to_close_is_still_cancelled():
     def script(sample, output):
         try:
             yield [question("a")]
         except GeneratorExit:
             yield [question("b")]
 
-    async def cancelled():
-        started = asyncio.Event()
+    started = asyncio.Event()
 
-        async def wait(_):
-            started.set()
-            await asyncio.Event().wait()
+    async def wait(_):
+        started.set()
+        await asyncio.Event().wait()
 
-        task = asyncio.create_task(play_script(Scripted(script), SAMPLE, OUTPUT, ask=Model(wait=wait)))
-        await started.wait()
-        task.cancel()
-        await asyncio.wait([task])
-        return task.cancelled()
-
-    assert asyncio.run(cancelled())
+    task = asyncio.create_task(play_script(Scripted(script), SAMPLE, OUTPUT, ask=Model(wait=wait)))
+    await started.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
 
 
-def test_cancelled_script_is_closed():
+async def test_cancelled_script_is_closed():
     closed = []
 
     def script(sample, output):
@@ -284,13 +281,10 @@ def test_cancelled_script_is_closed():
     async def never(_):
         await asyncio.Event().wait()
 
-    async def cancelled():
-        task = asyncio.create_task(play_script(Scripted(script), SAMPLE, OUTPUT, ask=Model(wait=never)))
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.wait([task])
-
-    asyncio.run(cancelled())
+    task = asyncio.create_task(play_script(Scripted(script), SAMPLE, OUTPUT, ask=Model(wait=never)))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
     assert closed == [True]
 
 
@@ -342,15 +336,12 @@ def test_one_invalid_mark_of_batch_fails_alone():
     assert [getattr(mark, "cause", "scored") for mark in play_together(script)] == ["scored", "metric_failed", "scored"]
 
 
-def test_repetitions_ask_anew_but_share_embeddings():
+async def test_repetitions_ask_anew_but_share_embeddings():
     model = Model()
     requests = [question("a"), question("a", sample=3), Embed(texts=("a",))]
 
-    async def every():
-        for repetition in range(3):
-            await ask_in_repetition(model, repetition)(requests)
-
-    asyncio.run(every())
+    for repetition in range(3):
+        await ask_in_repetition(model, repetition)(requests)
     assert [[getattr(each, "sample", None) for each in made] for made in model.rounds] == [
         [0, 3, None],
         [SAMPLES, SAMPLES + 3, None],

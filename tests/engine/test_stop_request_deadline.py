@@ -62,15 +62,12 @@ def test_hanging_metric_does_not_delay_end_at_deadline(monkeypatch):
 
 
 @pytest.mark.parametrize("timeout_s", [None, 0.01])
-def test_deadline_fires_only_inside_its_block(timeout_s):
+async def test_deadline_fires_only_inside_its_block(timeout_s):
     stop = Stop()
 
-    async def work():
-        with deadline(stop, timeout_s):
-            pass
-        await asyncio.sleep(0.03)
-
-    asyncio.run(work())
+    with deadline(stop, timeout_s):
+        pass
+    await asyncio.sleep(0.03)
     assert not stop.requested
 
 

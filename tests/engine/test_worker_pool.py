@@ -15,7 +15,7 @@ def _impatient(monkeypatch):
     monkeypatch.setattr("deemster.engine.worker_pool.DRAIN_S", 0.0)
 
 
-def test_concurrency_is_bounded_by_workers():
+async def test_concurrency_is_bounded_by_workers():
     under_way, most, done = 0, 0, []
 
     async def work(entry):
@@ -26,16 +26,13 @@ def test_concurrency_is_bounded_by_workers():
         under_way -= 1
         done.append(entry)
 
-    async def run():
-        async with worker_pool(Stop()) as pool:
-            await pool.for_each(range(20), work, workers=3)
-
-    asyncio.run(run())
+    async with worker_pool(Stop()) as pool:
+        await pool.for_each(range(20), work, workers=3)
     assert most == 3
     assert sorted(done) == list(range(20))
 
 
-def test_stop_cancels_what_is_under_way_and_nothing_more_is_begun():
+async def test_stop_cancels_what_is_under_way_and_nothing_more_is_begun():
     stop, begun, finished = Stop(), [], []
 
     async def work(entry):
@@ -45,38 +42,29 @@ def test_stop_cancels_what_is_under_way_and_nothing_more_is_begun():
             await asyncio.Event().wait()
         finished.append(entry)
 
-    async def run():
-        async with worker_pool(stop) as pool:
-            await pool.for_each(range(50), work, workers=2)
-
-    asyncio.run(run())
+    async with worker_pool(stop) as pool:
+        await pool.for_each(range(50), work, workers=2)
     assert finished == [0, 1, 2]
     assert len(begun) <= 5
 
 
-def test_error_of_one_worker_ends_others_and_is_raised():
+async def test_error_of_one_worker_ends_others_and_is_raised():
     async def work(entry):
         if entry:
             raise LookupError(entry)
         await asyncio.Event().wait()
 
-    async def run():
+    with pytest.raises(LookupError, match="1"):
         async with worker_pool(Stop()) as pool:
             await pool.for_each(range(2), work, workers=2)
 
-    with pytest.raises(LookupError, match="1"):
-        asyncio.run(run())
 
-
-def test_cancelled_work_frees_its_slot():
+async def test_cancelled_work_frees_its_slot():
     stop = Stop()
 
-    async def run():
-        async with worker_pool(stop, limit=1) as pool:
-            await pool.reserve()
-            pool.start(asyncio.Event().wait(), reserved=True)
-            stop.request("enough")
-            await pool.reserve()
-            return pool.is_drained
-
-    assert asyncio.run(run())
+    async with worker_pool(stop, limit=1) as pool:
+        await pool.reserve()
+        pool.start(asyncio.Event().wait(), reserved=True)
+        stop.request("enough")
+        await pool.reserve()
+        assert pool.is_drained

@@ -75,30 +75,24 @@ def test_ctrl_c_that_runs_through_a_finally_block_passes_through():
         asked()
 
 
-def test_cancellation_of_the_task_passes_through():
+async def test_cancellation_of_the_task_passes_through():
     async def waits():
         with UserCodeGuard():
             await asyncio.Event().wait()
 
-    async def cancels():
-        task = asyncio.create_task(waits())
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.wait([task])
-        return task.cancelled()
-
-    assert asyncio.run(cancels())
+    task = asyncio.create_task(waits())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
 
 
-def test_cancelled_future_that_code_awaits_is_held():
-    async def waits():
-        future = asyncio.get_running_loop().create_future()
-        future.cancel()
-        with UserCodeGuard() as guard:
-            await future
-        return guard.error
-
-    assert isinstance(asyncio.run(waits()), asyncio.CancelledError)
+async def test_cancelled_future_that_code_awaits_is_held():
+    future = asyncio.get_running_loop().create_future()
+    future.cancel()
+    with UserCodeGuard() as guard:
+        await future
+    assert isinstance(guard.error, asyncio.CancelledError)
 
 
 def test_closing_a_coroutine_passes_through():

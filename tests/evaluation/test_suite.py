@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.datasets import Dataset
+from deemster.engine.model_access import ModelCalls
 from deemster.errors import ConfigurationError
+from deemster.evaluation.evaluation_settings import EvaluationSettings
 from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.evaluation.suite import CONCURRENCY, SEED, load_suite
 from deemster.records import Sample
@@ -151,3 +153,25 @@ def test_unusable_group_is_error_with_line(folder, text, message):
     with pytest.raises(ConfigurationError) as caught:
         load_suite("suite.yml")
     assert str(caught.value) == message
+
+
+def test_numbers_of_a_call_replace_those_of_the_suite_and_of_its_target(tmp_path):
+    text = "dataset: g.yml\nmetrics: [contains]\nrepetitions: 2\nlimits: { timeout_s: 60 }\n"
+    declared = suite(tmp_path, text + "target: { http: { url: 'http://127.0.0.1:9/', concurrency: 2 } }\n")
+    called = declared.with_numbers(repetitions=3, concurrency=8, timeout_s=5.0)
+
+    assert declared.with_numbers() == declared
+    assert (called.repetitions, called.concurrency, called.timeout_s) == (3, 8, 5.0)
+    assert called.target.settings["concurrency"] == 8
+    # Saved outputs are read, however many calls may be under way.
+    saved = suite(tmp_path, text + "target: { outputs: answers.yml }\n")
+    assert saved.with_numbers(concurrency=8).target == saved.target
+
+
+def test_keys_of_a_suite_and_a_call_fill_the_same_settings(tmp_path):
+    text = GOOD + "strict: true\ndelta: 0.1\ncalibration: labels.json\nkeep_prompts: all\n"
+    called = suite(tmp_path, text).called_with(ModelCalls(cache="answers.jsonl", offline=True)).with_settings(confirm=4)
+
+    path = str(tmp_path / "labels.json")
+    assert called.settings == EvaluationSettings(strict=True, delta=0.1, calibration=path, confirm=4)
+    assert called.calls == ModelCalls(cache="answers.jsonl", offline=True, keep_prompts="all")

@@ -102,9 +102,11 @@ def test_non_grader_is_error():
 def priced(answer=truthful):
     def said(ask):
         found = answer(ask)
+        if isinstance(found, ModelFailure):
+            return found
         return Answer(text=found.text, usage=Usage(prompt_tokens=100, completion_tokens=50), model="m")
 
-    return FakeChat(said, is_local=False)
+    return FakeChat(said, is_local=False, identity={"model": "m"})
 
 
 def test_usage_and_cost_sum_by_judge_and_in_total():

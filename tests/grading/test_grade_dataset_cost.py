@@ -8,11 +8,11 @@ import pytest
 
 import deemster as dm
 from deemster.grading.grade_dataset import grade
-from deemster.models import FakeChat, ModelFailure, Price, Role
-from deemster.records import Answer, Usage
+from deemster.models import ModelFailure, Price, Role
+from deemster.records import Answer
 from deemster.store import RunFacts, open_store
 from tests.builders.arguments import arguments
-from tests.grading.test_grade_dataset import items, truthful, votes
+from tests.grading.test_grade_dataset import items, priced, truthful, votes
 from tests.judges.make_grader import FACTS, dataset, finals, grader, reply, subject
 from tests.report.runs import CLOCK
 
@@ -21,18 +21,8 @@ EACH = Decimal("0.0002")
 TWINS = [{"id": f"i{number}", "submission": "The same."} for number in range(4)]
 
 
-def costly(answer=truthful):
-    def said(ask):
-        found = answer(ask)
-        if isinstance(found, ModelFailure):
-            return found
-        return Answer(text=found.text, usage=Usage(prompt_tokens=100, completion_tokens=50), model="m")
-
-    return said
-
-
 def role(answer=truthful, **more):
-    client = FakeChat(costly(answer), is_local=False, identity={"model": "m"})
+    client = priced(answer)
     return Role(client=client, prices=PRICES, **more)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import deemster as dm
 from deemster.engine.run_sync import run_sync
-from deemster.grading.improve_rubric import RubricImprovement, reword_rubric
+from deemster.grading._improvement_search import RubricImprovement, reword_rubric
 from deemster.grading.improvement_judging import HELD_OUT, TRAIN, ImprovementSettings, WordingProposal
 from deemster.store import batched_writer
 from tests.builders.arguments import arguments

@@ -416,7 +416,7 @@ def test_catalog_describes_every_metric():
         False,
     )
     assert ("threshold", 1.0) in [(option.name, option.default) for option in gated.options]
-    assert ("only_if_called", "bool", False) in gated.options
+    assert ("only_if_called", "true or false", False) in gated.options
 
 
 def test_one_metric_is_described_by_any_of_its_names():

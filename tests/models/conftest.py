@@ -1,35 +1,18 @@
-"""Tests of models that are coroutines run in a loop of their own, where nothing really waits."""
+"""Tests of models that are coroutines run in a loop where nothing really waits."""
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Coroutine
-from typing import Any
-
 import pytest
 
+from tests.conftest import as_function
 from tests.models.fake_clock import run
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
-    """Have a coroutine run, also one that is called with drawn examples."""
+    """Have a coroutine run in fake time, also one that is called with drawn examples."""
     drawn = getattr(pyfuncitem.obj, "hypothesis", None)
-    if drawn is not None:
-        drawn.inner_test = in_virtual_time(drawn.inner_test)
+    if drawn is None:
+        pyfuncitem.obj = as_function(pyfuncitem.obj, run)
     else:
-        pyfuncitem.obj = in_virtual_time(pyfuncitem.obj)
-
-
-def in_virtual_time(test: Callable[..., Any]) -> Callable[..., Any]:
-    """A test as it is, or as a function that runs it."""
-    if not inspect.iscoroutinefunction(test):
-        return test
-    coroutine: Callable[..., Coroutine[Any, Any, None]] = test
-
-    @functools.wraps(test)
-    def called(*arguments: Any, **named: Any) -> None:
-        run(coroutine(*arguments, **named))
-
-    return called
+        drawn.inner_test = as_function(drawn.inner_test, run)

@@ -6,7 +6,8 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from deemster.models import CallContext, Gateway, Role
-from deemster.records import Answer, Ask, Message, Usage
+from deemster.models.model_client import ModelFailure
+from deemster.records import Answer, Ask, Embed, Message, Usage
 from tests.models.fake_clock import VirtualClock
 
 
@@ -44,3 +45,26 @@ async def gateway(client, *, role: str = "judge", kind: str = "chat", settings=N
     made = Role(client=client, kind=kind, **(settings or {}))
     async with Gateway({role: made}, CallContext(VirtualClock(), **options)) as opened:
         yield opened
+
+
+async def embedded(client, *rounds, **options):
+    """The vectors of texts that are asked for at once, or why there are none; and the gateway that asked."""
+    async with gateway(client, role="embedding", kind="embedding", **options) as opened:
+        replies = await asyncio.gather(*(opened.answers([Embed(texts=texts)]) for texts in rounds))
+        return [reply for (reply,) in replies], opened
+
+
+def asked_in_turn(client, *asks):
+    """What comes of each question, one after the other: an answer or the failure it ran into."""
+
+    async def every():
+        results = []
+        for ask in asks:
+            try:
+                results.append(await client.complete(ask))
+            except ModelFailure as failure:
+                results.append(failure)
+        await client.close()
+        return results
+
+    return asyncio.run(every())

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
 
-from deemster.models import AnthropicChat, ModelFailure
+from deemster.models import AnthropicChat
 from deemster.records import Ask, Message, Usage
 from deemster.testing import ModelServer
+from tests.models.make_requests import asked_in_turn
 
 KEY = "sk-ant-0123456789abcdef"
 SCHEMA = {
@@ -33,19 +33,7 @@ def server():
 
 def asked(server, *asks, **options):
     """What comes of each question, one after the other: an answer or the failure it ran into."""
-
-    async def every():
-        client = AnthropicChat(server.url, "claude", api_key=KEY, **options)
-        results = []
-        for ask in asks:
-            try:
-                results.append(await client.complete(ask))
-            except ModelFailure as failure:
-                results.append(failure)
-        await client.close()
-        return results
-
-    return asyncio.run(every())
+    return asked_in_turn(AnthropicChat(server.url, "claude", api_key=KEY, **options), *asks)
 
 
 def test_question_is_sent_in_the_form_of_the_api(server):

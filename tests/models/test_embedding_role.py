@@ -13,17 +13,11 @@ from hypothesis import strategies as st
 from deemster.models import Budget, FakeEmbedding, ModelFailure, Price
 from deemster.records import Embed, NoAnswer, Usage, Vectors
 from deemster.records.usage import sum_usage
-from tests.models.make_requests import gateway
+from tests.models.make_requests import embedded, gateway
 
 
 def length(text):
     return [float(len(text)), 1.0]
-
-
-async def embedded(client, *rounds, **options):
-    async with gateway(client, role="embedding", kind="embedding", **options) as opened:
-        replies = await asyncio.gather(*(opened.answers([Embed(texts=texts)]) for texts in rounds))
-        return [reply for (reply,) in replies], opened
 
 
 async def test_texts_of_many_scripts_go_in_one_request_each_once():

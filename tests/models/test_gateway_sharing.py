@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from decimal import Decimal
 
 import pytest
@@ -10,10 +9,10 @@ import pytest
 from deemster.models import Budget, Cache, FakeEmbedding, ModelFailure, Price
 from deemster.models.budget import UsageBound
 from deemster.models.call_log import RestoredCalls
-from deemster.records import Embed, NoAnswer, Usage, Vectors
+from deemster.records import NoAnswer, Usage, Vectors
 from deemster.records.usage import sum_usage
 from tests.models.fake_clock import run
-from tests.models.make_requests import Remote, gateway, question
+from tests.models.make_requests import Remote, embedded, gateway, question
 
 PRICED = {"prices": {"": Price(Decimal(1), Decimal(1))}}
 
@@ -106,18 +105,12 @@ def far():
     return Far(identity={"m": 1}, is_local=False)
 
 
-async def embedded(client, groups, **options):
-    async with gateway(client, role="embedding", kind="embedding", **options) as opened:
-        requests = [Embed(texts=texts) for texts in groups]
-        return [reply for (reply,) in await asyncio.gather(*(opened.answers([each]) for each in requests))]
-
-
 GROUPS = [("a", "b"), ("b", "c", "d"), ("a",), ("e", "b")]
 
 
 async def test_shares_of_embedding_call_sum_to_total():
     client = far()
-    replies = await embedded(client, GROUPS, settings={"batch": 2})
+    replies, _ = await embedded(client, *GROUPS, settings={"batch": 2})
     distinct = {call.id: call.usage for reply in replies for call in reply.calls}
     assert len(distinct) == 5
     total = sum_usage(distinct.values())
@@ -134,14 +127,15 @@ async def test_cached_vectors_name_run_that_paid(tmp_path, run_, is_shared):
     found = []
     for name in ("r1", run_):
         cache = Cache(tmp_path / "c")
-        found.append((await embedded(far(), [("a", "b")], cache=cache, run=name))[0])
+        (answer,), _ = await embedded(far(), ("a", "b"), cache=cache, run=name)
+        found.append(answer)
         cache.close()
     assert found[1].calls == (found[0].calls if is_shared else ())
     assert found[1].usage.cached_calls == 1
 
 
 async def test_local_model_has_no_cost_and_no_calls():
-    (reply,) = await embedded(FakeEmbedding(), [("a", "b")])
+    (reply,), _ = await embedded(FakeEmbedding(), ("a", "b"))
     assert (reply.usage, reply.calls) == (None, ())
 
 

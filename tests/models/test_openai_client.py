@@ -22,31 +22,16 @@ from deemster.models.http_endpoint import HttpResponse, error_message, redact_ur
 from deemster.models.model_client import ModelFailure
 from deemster.models.openai_client import OpenAIChat, OpenAIEmbedding
 from deemster.records import Answer, Ask, Message, Usage
+from tests.models.make_requests import asked_in_turn
 
 KEY = "my/own+key=with signs%and 32 letters"
 SCHEMA = {"type": "object", "properties": {"reason": {"type": "string"}, "score": {"type": "number"}}}
 ASK = Ask(messages=(Message("system", "Judge."), Message("user", "A text.")), schema=SCHEMA)
 
 
-def asked(client, *asks):
-    """What comes of each question, one after the other: an answer or the failure it ran into."""
-
-    async def every():
-        results = []
-        for ask in asks:
-            try:
-                results.append(await client.complete(ask))
-            except ModelFailure as failure:
-                results.append(failure)
-        await client.close()
-        return results
-
-    return asyncio.run(every())
-
-
 def answered(server, ask=ASK, fault="ok", **options):
     server.play([fault])
-    (result,) = asked(OpenAIChat(server.url, "m", **options), ask)
+    (result,) = asked_in_turn(OpenAIChat(server.url, "m", **options), ask)
     return result
 
 
@@ -103,7 +88,7 @@ FORMS = {
 @pytest.mark.parametrize("refused", FORMS)
 def test_refused_response_format_falls_back_and_is_not_retried(server, refused):
     server.refuses = refused
-    first, second = asked(OpenAIChat(server.url, "m"), ASK, ASK)
+    first, second = asked_in_turn(OpenAIChat(server.url, "m"), ASK, ASK)
     assert isinstance(first, Answer)
     assert first.text == second.text or refused
     sent = [(request.document.get("response_format") or {}).get("type") for request in server.requests]
@@ -117,7 +102,7 @@ def test_refused_response_format_falls_back_and_is_not_retried(server, refused):
 def test_parameter_refused_by_name_is_not_sent_again(server, name, instead):
     server.refuses = frozenset({name})
     ask = msgspec.structs.replace(ASK, logprobs=2)
-    first, second = asked(OpenAIChat(server.url, "m"), ask, ask)
+    first, second = asked_in_turn(OpenAIChat(server.url, "m"), ask, ask)
     assert isinstance(first, Answer)
     assert isinstance(second, Answer)
     assert [name in request.document for request in server.requests] == [True, False, False]
@@ -281,13 +266,13 @@ def test_model_failure_has_retry_after(server, fault):
 def test_refused_connection_is_transport_failure():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        (failure,) = asked(OpenAIChat(f"http://127.0.0.1:{taken.getsockname()[1]}/v1", "m"), ASK)
+        (failure,) = asked_in_turn(OpenAIChat(f"http://127.0.0.1:{taken.getsockname()[1]}/v1", "m"), ASK)
     assert failure.kind == "transport"
     assert "No connection" in failure.message
 
 
 def test_missing_address_hints_at_v1(server):
-    (failure,) = asked(OpenAIChat(server.url.removesuffix("/v1"), "m"), ASK)
+    (failure,) = asked_in_turn(OpenAIChat(server.url.removesuffix("/v1"), "m"), ASK)
     assert failure.status == 404
     assert "base_url mostly ends with /v1" in failure.message
 
@@ -422,7 +407,7 @@ def test_closed_client_can_be_used_again(server):
 
 def test_client_serves_one_loop_after_another(server):
     client = OpenAIChat(server.url, "m")
-    assert [type(asked(client, ASK)[0]) for _ in range(2)] == [Answer, Answer]
+    assert [type(asked_in_turn(client, ASK)[0]) for _ in range(2)] == [Answer, Answer]
 
 
 @pytest.mark.parametrize(
@@ -472,7 +457,7 @@ def test_key_is_in_no_name_error_or_traceback(server):
     secret = f"http://user:{'p' * 12}@{server.url.removeprefix('http://')}?key={'q' * 12}"
     client = OpenAIChat(secret, "m", api_key=KEY)
     server.play(["401", "reset", 'merge={"choices": 7}', "307", "text=" + KEY])
-    results = asked(client, *[ASK] * 5)
+    results = asked_in_turn(client, *[ASK] * 5)
     assert [type(result) for result in results] == [ModelFailure] * 4 + [Answer]
     texts = [repr(client), repr(client._endpoint), repr(client.identity), repr(results[-1]), repr(client.secrets)]
     for failure in results[:4]:
@@ -486,7 +471,7 @@ def test_key_is_in_no_name_error_or_traceback(server):
 
 
 def test_credentials_in_address_are_sent_as_header_without_key(server):
-    asked(OpenAIChat(server.url.replace("http://", "http://user:hunter2hunter2@"), "m"), ASK)
+    asked_in_turn(OpenAIChat(server.url.replace("http://", "http://user:hunter2hunter2@"), "m"), ASK)
     assert server.requests[0].headers["authorization"] == f"Basic {base64.b64encode(b'user:hunter2hunter2').decode()}"
 
 
@@ -509,7 +494,7 @@ def test_secret_in_extra_parameters_is_sent_but_never_shown(server, kind):
     server.play([f"429={KEY}", 'merge={"choices": 7, "data": 7}', f"merge={json.dumps({'model': KEY})}"])
     if kind is OpenAIEmbedding:
         client.complete = lambda _: client.embed_many(["a text"])
-    first, second, answer = asked(client, *[ASK] * 3)
+    first, second, answer = asked_in_turn(client, *[ASK] * 3)
     assert (type(first), type(second), answer.model) == (ModelFailure, ModelFailure, "[removed]")
     for text in map(repr, (client, client.identity, vars(first), vars(second), answer, client.secrets)):
         assert KEY not in text
@@ -523,7 +508,7 @@ def test_empty_truncated_reply_names_max_tokens(server):
     fault = f"merge={json.dumps({'choices': [cut]})}"
     server.play([fault, fault, "null-content"])
     client = OpenAIChat(server.url, "m")
-    first, second, other = asked(client, ASK, ASK, ASK)
+    first, second, other = asked_in_turn(client, ASK, ASK, ASK)
     assert first.message.endswith("It was cut off: its reasoning left too few tokens for the answer.")
     assert second.message.endswith("no content (finish_reason: length). It was cut off: raise `max_tokens`.")
     assert other.message.endswith("no content (finish_reason: stop).")
@@ -535,7 +520,7 @@ def test_verdict_that_hidden_reasoning_cut_off_is_asked_for_with_more_tokens(ser
     cut = {"index": 0, "message": {"content": '{"reason": "It'}, "finish_reason": "length"}
     used = {"prompt_tokens": 9, "completion_tokens": 1024, "completion_tokens_details": {"reasoning_tokens": 1000}}
     server.play(["merge=" + json.dumps({"choices": [cut], "usage": used})])
-    first, second = asked(OpenAIChat(server.url, "m"), ASK, ASK)
+    first, second = asked_in_turn(OpenAIChat(server.url, "m"), ASK, ASK)
     assert (first.kind, first.usage.reasoning_tokens) == ("shape", 1000)
     assert isinstance(second, Answer)
 
@@ -545,7 +530,7 @@ def test_limit_of_free_text_or_of_the_user_does_not_grow(server):
     free = msgspec.structs.replace(ASK, schema=None, max_tokens=9)
     for ask, extra in ((free, {}), (ASK, {"max_tokens": 99})):
         server.play([f"merge={json.dumps({'choices': [cut]})}"] * 2)
-        first, second = asked(OpenAIChat(server.url, "m", extra=extra), ask, ask)
+        first, second = asked_in_turn(OpenAIChat(server.url, "m", extra=extra), ask, ask)
         assert (first.text, second.text, second.finish) == ("", "", "length")
     assert [request.document["max_tokens"] for request in server.requests] == [9, 9, 99, 99]
 
@@ -561,7 +546,7 @@ def test_what_a_model_takes_not_is_said_once(server):
     server.refuses = frozenset({"temperature", "seed"})
     client = OpenAIChat(server.url, "m")
     assert client.notes == []
-    asked(client, ASK, ASK)
+    asked_in_turn(client, ASK, ASK)
     assert client.notes == ["`m` takes no temperature and no seed: it was asked without, so its answers may vary."]
 
 

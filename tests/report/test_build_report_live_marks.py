@@ -16,7 +16,6 @@ from deemster.report import build_report as deriving
 from deemster.report.stored_report import computed_report, stored_report
 from deemster.results import MetricsAggregator
 from deemster.runs.run_storage import NOT_STORED, RunStorage
-from deemster.store import open_store
 from tests.builders.arguments import arguments
 from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
@@ -76,12 +75,6 @@ def readings(monkeypatch):
 
     monkeypatch.setattr(deriving, "batches", noted)
     return seen
-
-
-@pytest.fixture
-def store(tmp_path):
-    with open_store(tmp_path / "runs.db") as opened:
-        yield opened
 
 
 def test_finished_run_is_counted_without_rereading(store, readings):

@@ -8,6 +8,7 @@ import pytest
 from rich.cells import cell_len
 
 import deemster as dm
+from deemster.comparison.comparison_overview import comparison_overview
 from deemster.report.overview import NamedRun, overview_sections
 from deemster.text.terminal_layout import plain_text
 from tests.report.runs import full_report
@@ -33,7 +34,7 @@ def samples(count):
     ]
 
 
-def evaluated(count, target, **options):
+def evaluated(count, target=None, **options):
     return dm.evaluate(
         samples(count), target=target, metrics=["exact-match", "rouge-l", "token-f1"], name="shop", **options
     )
@@ -94,3 +95,77 @@ def test_overview_is_one_screen_and_matches_golden_file(name, width, golden):
     assert len(shown.splitlines()) < 40
     assert max(map(cell_len, shown.splitlines())) <= width
     golden(f"screen/{name}-{width}.txt", shown)
+
+
+def compared(after):
+    """Forty samples of which four fail at first, compared with what they become."""
+    expected = {sample["id"]: sample["expected_output"] for sample in samples(40)}
+    before = expected | dict.fromkeys(("q5", "q7", "q9", "q12"), "Ask us.")
+    return dm.compare(*(evaluated(40, outputs=outputs) for outputs in (before, after(before, expected))))
+
+
+def worse(before, expected):
+    return before | {name: expected[name].replace("working days", "weeks") for name in ("q2", "q10", "q11")}
+
+
+COMPARISONS = {"worse": worse, "better": lambda before, expected: expected}
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_comparison_is_one_screen_and_matches_golden_file(name, width, golden):
+    steps = ["deemster show now q2", "deemster compare before now --full"]
+    shown = plain_text(comparison_overview(compared(COMPARISONS[name]), steps=steps), width=width)
+    assert len(shown.splitlines()) < 40
+    assert max(map(cell_len, shown.splitlines())) <= width
+    golden(f"screen/{name}-{width}.txt", shown)
+
+
+LONG = "A name that is far longer than any line has room for, " * 5
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("repetitions", [1, 3])
+def test_screen_holds_whatever_the_suite_is_called_and_however_much_there_is(width, repetitions):
+    many = [
+        {
+            "id": f"{number} {LONG}"[:250],
+            "input": {"q": LONG},
+            "expected_output": LONG,
+            "metadata": {"tags": [f"{number % 30} {LONG}"]},
+        }
+        for number in range(300)
+    ]
+    metrics = [{"contains": {"name": f"{number} {LONG}"[:200]}} for number in range(20)]
+    report = dm.evaluate(
+        many,
+        outputs={sample["id"]: LONG.upper() for sample in many},
+        metrics=metrics,
+        name=LONG,
+        repetitions=repetitions,
+        gate={
+            "min_macro_f1": 0.9,
+            "metrics": {f"0 {LONG}"[:200]: {"min_pass_rate": 0.9}},
+            "cohorts": {"*": {"min_pass_rate": 1}},
+        },
+    )
+    shown = plain_text(overview_sections(report, NamedRun("latest", has_baseline=True)), width=width)
+    assert len(shown.splitlines()) < 40
+    assert max(map(cell_len, shown.splitlines())) <= width
+
+
+def test_sections_that_say_nothing_are_not_printed():
+    report = evaluated(3, shop(0))
+    assert [section.key for section in overview_sections(report)] == ["headline", "pass-rates"]
+    text = plain_text(overview_sections(report))
+    assert text.startswith("No gate. All 3 samples passed.")
+    for word in ("Cost", "repetition", "scored", "histogram", "unscored", "Next"):
+        assert word not in text
+
+
+def test_sample_that_broke_since_the_baseline_stands_before_worse_ones():
+    report = failing(40)
+    named = NamedRun("latest", broken=(13,))
+    assert "\nNext: deemster show latest q14\n" in plain_text(overview_sections(report, named))
+    others = plain_text(overview_sections(report, NamedRun("latest")))
+    assert "\nNext: deemster show latest q2\n" in others

@@ -42,20 +42,23 @@ def test_comment_of_a_run_without_a_baseline(golden):
 
 def test_comment_of_a_run_with_a_baseline_has_the_gate_of_the_run():
     text = comparison_comment(helpdesk(), full_report())
-    assert "**❌ Gate: fail (" in text
-    assert "Not shown to be worse" in text
-    assert "#### Newly failing samples: 2" in text
+    assert "**❌ 2 samples broke (<code>refunds-00</code> and <code>shipping-01</code>), and 1 was fixed" in text
+    assert " Gate: fail (" in text
+    assert "#### Samples that broke: 2" in text
 
 
 @pytest.mark.parametrize(("status", "sign"), [("pass", "✅"), ("fail", "❌")])
 def test_one_line_has_the_verdict(status, sign):
     lines = comparison_comment(decided(helpdesk(), status)).splitlines()
     assert lines[0] == "<!-- deemster comment: support -->"
-    assert lines[2] == f"**{sign} Gate: {status} (1 {status}ed). {helpdesk().verdict}**"
+    assert lines[2].startswith(f"**{sign} 2 samples broke (<code>refunds-00</code> and <code>shipping-01</code>)")
+    assert lines[2].endswith(f" Gate: {status} (1 {status}ed).")
 
 
 def test_comparison_without_a_gate_has_its_verdict():
-    assert comparison_comment(helpdesk()).splitlines()[2] == f"**{helpdesk().verdict}**"
+    happened, _, meaning = comparison_comment(helpdesk()).splitlines()[2].partition(".** ")
+    assert happened.startswith("**2 samples broke (")
+    assert helpdesk().verdict.endswith(meaning)
 
 
 def test_incomplete_run_is_a_warning():

@@ -1,6 +1,9 @@
+import math
+
 import pytest
 
 import deemster as dm
+from deemster.comparison import report_without_text
 from deemster.errors import ReportError
 
 
@@ -28,13 +31,19 @@ def test_samples_are_one_row_each_with_a_column_for_each_metric(report):
     assert list(table["passed"]) == [1, 2]
 
 
+def test_samples_have_their_input_unless_it_is_left_out(report):
+    assert list(report.to_dataframe("samples")["input"]) == ["1", "2"]
+    without = report_without_text(report, quotes=lambda _: None).to_dataframe("samples")
+    assert list(without["input"]) == [None, None]
+
+
 def test_unscored_marks_have_a_cause_and_no_score():
-    dataset = dm.Dataset([dm.Sample("a", {}, None)], name="d")
+    dataset = dm.Dataset([dm.Sample("a", {}, None), dm.Sample("b", {}, "x")], name="d")
     with pytest.warns(UserWarning, match="no `expected_output`"):
-        report = dm.evaluate(dataset, outputs={"a": "x"}, metrics=["exact-match"])
+        report = dm.evaluate(dataset, outputs={"a": "x", "b": "x"}, metrics=["exact-match"])
     row = report.to_dataframe().iloc[0]
     assert row.cause == "no_expected"
-    assert row.score is None
+    assert math.isnan(row.score)
 
 
 def test_unknown_form_is_refused_with_the_nearest_name(report):

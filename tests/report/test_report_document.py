@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from deemster.comparison import report_without_text
-from deemster.report.report_sections import report_sections
-from tests.builders.printed import printed
 from tests.builders.report_formats import FORMATS
 from tests.report.runs import full_report, quotes_of
 
@@ -24,7 +22,3 @@ def test_github_summary_matches_golden_file(golden):
 
 def test_publish_safe_report_matches_golden_file(golden):
     golden("report/safe.json", report_without_text(full_report(), quotes=quotes_of).to_json())
-
-
-def test_terminal_report_matches_golden_file(golden):
-    golden("report/terminal.txt", printed(report_sections(full_report())))

@@ -230,7 +230,7 @@ def test_page_without_hostile_text_uses_the_same_elements():
 @given(name=NAMES)
 def test_junit_is_xml_for_any_text(name):
     root = ET.fromstring(b"".join(FORMATS["junit"](hostile(name))))
-    own = {"testsuites", "testsuite", "testcase", "failure", "error", "skipped"}
+    own = {"testsuites", "testsuite", "testcase", "failure", "error", "skipped", "system-out"}
     assert {element.tag for element in root.iter()} == own
     first = root.find("testsuite[2]/testcase")
     shown = re.sub("[\ufffe\uffff]", "\ufffd", visible(name, limit=600))

@@ -280,23 +280,20 @@ def test_command_with_endless_output_is_killed(monkeypatch):
 
 
 @pytest.mark.usefixtures("leaves_no_process")
-def test_cancelled_call_kills_its_processes(tmp_path):
+async def test_cancelled_call_kills_its_processes(tmp_path):
     note = tmp_path / "pid"
 
-    async def cancelled():
-        target = shell(f"echo $$ > {note}.part; mv {note}.part {note}; sleep 100")
-        call = asyncio.ensure_future(target.call_async(ASKED))
-        await until(note.exists)
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-
-    asyncio.run(cancelled())
+    target = shell(f"echo $$ > {note}.part; mv {note}.part {note}; sleep 100")
+    call = asyncio.ensure_future(target.call_async(ASKED))
+    await until(note.exists)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
     assert soon_gone(int(note.read_text(encoding="utf-8")))
 
 
 @pytest.mark.usefixtures("leaves_no_process")
-def test_stopped_run_leaves_no_command_behind(tmp_path):
+async def test_stopped_run_leaves_no_command_behind(tmp_path):
     from deemster.datasets import Dataset
     from deemster.engine.execute_plan import execute_plan
     from deemster.engine.run_plan import Plan
@@ -308,13 +305,10 @@ def test_stopped_run_leaves_no_command_behind(tmp_path):
     plan = Plan(Dataset(samples, name="d"), target, (dm.metrics.ExactMatch(),))
     stop = Stop()
 
-    async def run():
-        working = asyncio.ensure_future(execute_plan(plan, sink=lambda _: None, clock=SystemClock(), stop=stop))
-        await until(lambda: len(list(tmp_path.iterdir())) == 4)
-        stop.request("enough")
-        await working
-
-    asyncio.run(run())
+    working = asyncio.ensure_future(execute_plan(plan, sink=lambda _: None, clock=SystemClock(), stop=stop))
+    await until(lambda: len(list(tmp_path.iterdir())) == 4)
+    stop.request("enough")
+    await working
     assert len(list(tmp_path.iterdir())) == 4
     assert all(soon_gone(int(path.read_text(encoding="utf-8") or "0")) for path in tmp_path.iterdir())
 
@@ -328,16 +322,14 @@ def test_retries_run_a_failing_command_again(tmp_path):
     assert failure(shell("exit 2", retries=2), clock=clock) == "The command ended with exit code 2. (3 attempts)"
 
 
-def test_halted_target_runs_nothing():
+async def test_halted_target_runs_nothing():
     target = shell("exit 2", retries=5)
 
-    async def once():
-        clock = Hasty()
-        await target.open(clock=clock)
-        target.halt("interrupted")
-        return await target.call_async(ASKED), clock.waits
-
-    found, waits = asyncio.run(once())
+    clock = Hasty()
+    await target.open(clock=clock)
+    target.halt("interrupted")
+    found = await target.call_async(ASKED)
+    waits = clock.waits
     assert (found.message, waits) == ("The command ended with exit code 2.", [])
 
 

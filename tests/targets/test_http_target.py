@@ -15,6 +15,7 @@ from deemster.records import Invocation, Output, TargetFailure
 from deemster.targets import HttpLimits, ReplyPaths
 from deemster.targets.http_target import LONGEST, HttpTarget
 from deemster.testing import ModelServer
+from tests.builders.target_calls import outcomes
 from tests.targets.fake_clocks import Hasty, Still
 
 KEY = "my-own-key-of-the-application-1"
@@ -36,16 +37,7 @@ def target(server, **options):
 
 
 def answered(target, *asked, clock=None):
-    """What comes of each call, one after the other."""
-
-    async def every():
-        await target.open(clock=clock or Hasty())
-        try:
-            return [await target.call_async(each) for each in asked or (ASKED,)]
-        finally:
-            await target.close()
-
-    return asyncio.run(every())
+    return outcomes(target, *(asked or (ASKED,)), clock=clock)
 
 
 def failed(target, clock=None):
@@ -244,28 +236,25 @@ def test_redirect_is_not_followed_and_names_its_target(server):
     assert len(server.requests) == 1
 
 
-def test_non_utf8_reply_is_failure():
+async def test_non_utf8_reply_is_failure():
     async def raw(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\na\xffb")
         await writer.drain()
         writer.close()
 
-    async def once():
-        served = await asyncio.start_server(raw, "127.0.0.1", 0)
-        port = served.sockets[0].getsockname()[1]
-        asking = HttpTarget(f"http://127.0.0.1:{port}/?q={{{{input.q}}}}", method="GET", limits=HttpLimits(retries=0))
-        try:
-            return await asking.call_async(ASKED)
-        finally:
-            await asking.close()
-            served.close()
-            await served.wait_closed()
-
-    assert "not UTF-8: byte 0xff at 1" in asyncio.run(once()).message
+    served = await asyncio.start_server(raw, "127.0.0.1", 0)
+    port = served.sockets[0].getsockname()[1]
+    asking = HttpTarget(f"http://127.0.0.1:{port}/?q={{{{input.q}}}}", method="GET", limits=HttpLimits(retries=0))
+    try:
+        assert "not UTF-8: byte 0xff at 1" in (await asking.call_async(ASKED)).message
+    finally:
+        await asking.close()
+        served.close()
+        await served.wait_closed()
 
 
-def test_input_in_a_query_cannot_change_the_address():
+async def test_input_in_a_query_cannot_change_the_address():
     lines = []
 
     async def raw(reader, writer):
@@ -277,18 +266,15 @@ def test_input_in_a_query_cannot_change_the_address():
 
     hostile = {"q": "a&admin=1#/../x y\r\nHost: evil", "k": 5}
 
-    async def once():
-        served = await asyncio.start_server(raw, "127.0.0.1", 0)
-        port = served.sockets[0].getsockname()[1]
-        asking = HttpTarget(f"http://127.0.0.1:{port}/ask?fixed=1&q={{{{input.q}}}}&k={{{{input.k}}}}", method="GET")
-        try:
-            return await asking.call_async(Invocation("s", hostile, 0))
-        finally:
-            await asking.close()
-            served.close()
-            await served.wait_closed()
-
-    assert asyncio.run(once()).text == "ok"
+    served = await asyncio.start_server(raw, "127.0.0.1", 0)
+    port = served.sockets[0].getsockname()[1]
+    asking = HttpTarget(f"http://127.0.0.1:{port}/ask?fixed=1&q={{{{input.q}}}}&k={{{{input.k}}}}", method="GET")
+    try:
+        assert (await asking.call_async(Invocation("s", hostile, 0))).text == "ok"
+    finally:
+        await asking.close()
+        served.close()
+        await served.wait_closed()
     import urllib.parse
 
     method, address, _ = lines[0].split(" ")
@@ -331,24 +317,21 @@ def test_identity_depends_only_on_what_can_change_an_answer(server):
     assert json.loads(json.dumps(plain)) == plain
 
 
-def test_control_characters_of_a_refusal_are_shown_escaped(server):
+async def test_control_characters_of_a_refusal_are_shown_escaped(server):
     async def raw(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 400 Bad\r\nContent-Length: 10\r\nConnection: close\r\n\r\na\x1b[31m\x07b\nc")
         await writer.drain()
         writer.close()
 
-    async def once():
-        served = await asyncio.start_server(raw, "127.0.0.1", 0)
-        asking = HttpTarget(f"http://127.0.0.1:{served.sockets[0].getsockname()[1]}/")
-        try:
-            return await asking.call_async(ASKED)
-        finally:
-            await asking.close()
-            served.close()
-            await served.wait_closed()
-
-    message = asyncio.run(once()).message
+    served = await asyncio.start_server(raw, "127.0.0.1", 0)
+    asking = HttpTarget(f"http://127.0.0.1:{served.sockets[0].getsockname()[1]}/")
+    try:
+        message = (await asking.call_async(ASKED)).message
+    finally:
+        await asking.close()
+        served.close()
+        await served.wait_closed()
     assert message.isprintable()
     assert "\\x1b[31m" in message
 
@@ -362,34 +345,27 @@ def test_open_circuit_leaves_other_samples_not_run(server):
     assert "20 calls in a row failed" in asking.open_circuit
 
 
-def test_halted_target_sends_nothing(server):
+async def test_halted_target_sends_nothing(server):
     asking = target(server)
 
-    async def both():
-        await asking.open(clock=Hasty())
-        first = await asking.call_async(ASKED)
-        asking.halt("interrupted")
-        second = await asking.call_async(ASKED)
-        await asking.close()
-        return first, second
-
-    first, second = asyncio.run(both())
+    await asking.open(clock=Hasty())
+    first = await asking.call_async(ASKED)
+    asking.halt("interrupted")
+    second = await asking.call_async(ASKED)
+    await asking.close()
     assert (first.text, second) == ("WHY", None)
     assert len(server.requests) == 1
 
 
-def test_concurrency_is_never_exceeded(server):
+async def test_concurrency_is_never_exceeded(server):
     server.play(["slow=0.01"] * 60)
     asking = target(server, concurrency=3)
 
-    async def many():
-        await asking.open(clock=Hasty())
-        try:
-            await asyncio.gather(*(asking.call_async(ASKED) for _ in range(60)))
-        finally:
-            await asking.close()
-
-    asyncio.run(many())
+    await asking.open(clock=Hasty())
+    try:
+        await asyncio.gather(*(asking.call_async(ASKED) for _ in range(60)))
+    finally:
+        await asking.close()
     assert asking.concurrency == 3
     assert server.peak <= 3
 
@@ -491,7 +467,7 @@ def test_stopped_run_sends_no_request_and_no_retry(server):
     assert len(server.requests) == 1
 
 
-def test_decompression_bomb_is_failure():
+async def test_decompression_bomb_is_failure():
     import gzip
 
     packed = gzip.compress(b"x" * (LONGEST * 8), 9)
@@ -504,14 +480,11 @@ def test_decompression_bomb_is_failure():
         writer.write(head.encode() + packed)
         writer.close()
 
-    async def once():
-        served = await asyncio.start_server(raw, "127.0.0.1", 0)
-        asking = HttpTarget(f"http://127.0.0.1:{served.sockets[0].getsockname()[1]}/", limits=HttpLimits(retries=0))
-        try:
-            return await asking.call_async(ASKED)
-        finally:
-            await asking.close()
-            served.close()
-            await served.wait_closed()
-
-    assert isinstance(asyncio.run(once()), TargetFailure)
+    served = await asyncio.start_server(raw, "127.0.0.1", 0)
+    asking = HttpTarget(f"http://127.0.0.1:{served.sockets[0].getsockname()[1]}/", limits=HttpLimits(retries=0))
+    try:
+        assert isinstance(await asking.call_async(ASKED), TargetFailure)
+    finally:
+        await asking.close()
+        served.close()
+        await served.wait_closed()

@@ -14,6 +14,7 @@ from deemster.errors import ConfigurationError
 from deemster.records import Invocation, TargetFailure
 from deemster.targets.command_target import CommandTarget
 from deemster.targets.python_target import PythonTarget, as_output, as_target
+from tests.builders.target_calls import outcomes
 from tests.targets.fake_clocks import Hasty, Still
 
 ASKED = Invocation("a", {"q": ["x"]}, 2)
@@ -169,14 +170,8 @@ def test_target_with_wrong_parameters_is_error(function):
 
 
 def tried(target, clock=None, asked=ASKED):
-    async def once():
-        await target.open(clock=clock or Hasty())
-        try:
-            return await target.call_async(asked)
-        finally:
-            await target.close()
-
-    return asyncio.run(once())
+    (outcome,) = outcomes(target, asked, clock=clock)
+    return outcome
 
 
 def test_raising_function_is_retried_up_to_limit():

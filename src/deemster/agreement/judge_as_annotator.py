@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deemster.agreement._human_agreement import annotator_trials_by_criterion, read_annotators
+from deemster.agreement._annotators import annotator_trials_by_criterion, read_annotators
 from deemster.agreement._labelled_votes import HasVotes, read_labelled_votes
 from deemster.agreement._verdict_classes import AbstentionModes
 from deemster.agreement.result_models import AbstentionMode

@@ -171,23 +171,27 @@ def audit_dataset(
     texts = [sample_text(sample) for sample in dataset.samples]
     vectors, notes = _embed(texts)
     similar = list(find_similar(texts, vectors, near=settings.near))
+
     runs: list[RunColumns] = []
     if store is not None:
-        runs, told = stored_runs(store, None, names, dataset=None if names else dataset.name, is_alike=False)
-        notes += told
-    if not runs:
+        runs, run_notes = stored_runs(store, None, names, dataset=None if names else dataset.name, is_alike=False)
+        notes += run_notes
+    if runs:
+        notes += _edited(dataset, runs[0])
+    else:
         notes.append("No complete run of the dataset is stored: nothing is known of how its samples behave.")
+    items = _histories(runs, confidence=settings.confidence) if runs else []
+    disputed, labelled = _disputes(store, runs)
+
     gate = _gate(store, runs, settings.margin)
     rules = gate.baseline or BaselineRules()
     margin = MARGIN if rules.margin is None else rules.margin
-    items = _histories(runs, confidence=settings.confidence) if runs else []
-    notes += _edited(dataset, runs[0]) if runs else []
     if rules.cluster is not None:
         notes.append("The gate clusters samples. The part that keeps its power is looked for as if each stood alone.")
-    disputed, labelled = _disputes(store, runs)
     subset = _subset(gate, runs, lambda ids: _groups(dataset, vectors, similar, ids), settings)
     tags = (sample.tags for sample in dataset.samples)
     cohorts = small_cohorts(tags, margin=margin, confidence=rules.confidence) if margin else ()
+
     return DatasetAudit(
         dataset=dataset.name,
         source=dataset.source,

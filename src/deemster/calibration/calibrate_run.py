@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal
 
 import msgspec
-import numpy as np
 from msgspec import Meta
 
 from deemster import __version__
-from deemster.agreement.calibrate_judge import JudgedMetric, JudgedOutput, calibrate_judge
+from deemster.agreement.calibrate_judge import calibrate_judge
 from deemster.agreement.calibration_result import Calibration, CalibrationCheck, MetricCalibration
-from deemster.calibration.people_labels import criterion_entry, label_tasks
+from deemster.calibration._judged_outputs import NO_BACKGROUND, RunBackground, RunOutputs, judged_metric
+from deemster.calibration.people_labels import label_tasks
 from deemster.comparison import load_report
 from deemster.datasets.calibration_cases import CalibrationCases, load_calibration_cases
 from deemster.datasets.human_labels import (
     HumanLabel,
-    JoinedLabels,
-    as_options,
-    join_labels,
-    label_kind,
     labels_by_subject,
 )
 from deemster.engine.model_access import NO_LIMITS, ModelAccess, ModelCalls
 from deemster.engine.run_sync import run_sync, warner
 from deemster.engine.watchers import Watchers
-from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean, list_names
+from deemster.errors import ConfigurationError, DatasetError, did_you_mean, list_names
 from deemster.errors.parameter_checks import checks_parameters
 from deemster.evaluation.check_file import find_kind
 from deemster.evaluation.judge_anchors import build_cases_job
@@ -36,17 +32,11 @@ from deemster.evaluation.suite import Suite, load_suite
 from deemster.evaluation.suite_parts import suite_metrics, suite_models
 from deemster.formats.schema_validation import OpenShare, Seed, Share, decode_struct
 from deemster.judges.metric_catalog import metric_spellings
-from deemster.judges.rubric_metric import shown_options
 from deemster.records import Metric, Output
 from deemster.records.marks import reaches
 from deemster.report import Report
-from deemster.report.build_report import report_identities
-from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.report.report_settings import report_facts
 from deemster.report.stored_report import stored_report
-from deemster.results.mark_table import output_digest
-from deemster.results.metric_summary import RunMetricSummary
-from deemster.rubrics.verdicts import VERDICTS
 from deemster.runs.run_labels import read_run_labels
 from deemster.store import RunRow, Store
 from deemster.store.open_runs import is_run_file, open_runs
@@ -85,23 +75,6 @@ class CalibrationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 USUAL_CALIBRATION: Final = CalibrationSettings()
 
 
-class RunBackground(NamedTuple):
-    """What is known of a stored run beside its report.
-
-    Attributes:
-        target_models: The models that the target used; None for what the report says of them.
-        options: The options of each criterion, by metric and criterion; none for one that is met or not.
-        clusters: The cluster of each sample by its id; empty where samples stand alone.
-    """
-
-    target_models: Collection[str] | None = None
-    options: Mapping[tuple[str, str], Sequence[str]] = {}
-    clusters: Mapping[str, str] = {}
-
-
-NO_BACKGROUND = RunBackground()
-
-
 def calibrate_report(
     report: Report,
     labels: Sequence[HumanLabel],
@@ -123,36 +96,40 @@ def calibrate_report(
         DatasetError: A label is about an unknown sample or metric, or is no label; all are listed.
         ConfigurationError: The run has no such metric.
     """
-    metrics = settings.metrics
-    outputs = _Outputs(report, background)
-    subjects = _subjects(outputs)
-    for name in metrics:
+    outputs = RunOutputs(report, background)
+    subjects = outputs.subjects()
+    for name in settings.metrics:
         if name not in subjects:
             raise ConfigurationError(f"The run has no metric `{name}`. {did_you_mean(name, subjects)}")
-    wanted = [subjects[name] for name in metrics]
-    default = wanted[0] if len(wanted) == 1 else report.metric_order[0] if len(report.metric_order) == 1 else None
+
+    wanted = [subjects[name] for name in settings.metrics]
+    default = next((names[0] for names in (wanted, report.metric_order) if len(names) == 1), None)
     if is_cases and default is None:
         # The verdict on a case is about its output as a whole: every metric is held to it.
         labels = [label._replace(subject=name) for name in wanted or report.metric_order for label in labels]
-    grouped = labels_by_subject(labels, subjects, default=default)
+
+    labels_of = labels_by_subject(labels, subjects, default=default)
     outputs.check(labels)
-    found = {
+    calibrated = {
         name: calibrate_judge(
-            _judged(outputs, name, own, is_cases=is_cases), confidence=settings.confidence, seed=settings.seed
+            judged_metric(outputs, name, metric_labels, is_cases=is_cases),
+            confidence=settings.confidence,
+            seed=settings.seed,
         )
-        for name, own in grouped.items()
+        for name, metric_labels in labels_of.items()
         if not wanted or name in wanted
     }
-    if not found:
-        raise DatasetError(f"No label is about {list_names(metrics)}.")
-    order = [*report.metric_order, *(name for name in found if name not in report.metric_order)]
+    if not calibrated:
+        raise DatasetError(f"No label is about {list_names(settings.metrics)}.")
+
+    order = [*report.metric_order, *(name for name in calibrated if name not in report.metric_order)]
     calibration = Calibration(
         tool_version=__version__,
         source=report.dataset.name if is_cases else report.run.id,
         dataset=report.dataset.name,
         confidence=settings.confidence,
         seed=settings.seed,
-        metrics={name: found[name] for name in order if name in found},
+        metrics={name: calibrated[name] for name in order if name in calibrated},
     )
     return _with_checks(calibration, settings)
 
@@ -187,11 +164,10 @@ def calibrate(
     """
     warn = warner()
     if isinstance(run, Report) or not is_cases_file(run):
-        found = calibrate_labelled(run, labels, settings, suite=suite, columns=columns, store=store, warn=warn)
-    else:
-        work = calibrate_cases(run, labels, settings, suite=suite, limits=calls, watchers=Watchers(warn))
-        found = run_sync(work)
-    return found
+        return calibrate_labelled(run, labels, settings, suite=suite, columns=columns, store=store, warn=warn)
+    work = calibrate_cases(run, labels, settings, suite=suite, limits=calls, watchers=Watchers(warn))
+    calibration: Calibration = run_sync(work)
+    return calibration
 
 
 def is_cases_file(source: str | Path) -> bool:
@@ -241,13 +217,14 @@ def calibrate_labelled(
     if settings.repetitions != 1:
         raise ConfigurationError("`repetitions` are for cases; a run has its own.")
     if isinstance(run, Report) or (Path(run).is_file() and not is_run_file(run)):
-        found = read_run_labels(labels, None, columns=columns, warn=warn)
-        return calibrate_report(run if isinstance(run, Report) else load_report(run), found, settings)
+        human_labels = read_run_labels(labels, None, columns=columns, warn=warn)
+        return calibrate_report(run if isinstance(run, Report) else load_report(run), human_labels, settings)
+
     with open_runs(store, [str(run)]) as (opened, (name,)):
         row = opened.run(name, kind="run")
-        found = read_run_labels(labels, (opened, row.id), columns=columns, warn=warn)
+        human_labels = read_run_labels(labels, (opened, row.id), columns=columns, warn=warn)
         report = stored_report(opened, row.id, warn=warn)
-        return calibrate_report(report, found, settings, background=_background(opened, row))
+        return calibrate_report(report, human_labels, settings, background=_background(opened, row))
 
 
 async def calibrate_cases(
@@ -276,6 +253,7 @@ async def calibrate_cases(
         raise ConfigurationError("Cases hold the labels of people; leave out `--labels`.")
     if suite is None:
         raise ConfigurationError("Name the suite whose metrics judge the cases: `--suite FILE`.")
+
     cases = load_calibration_cases(file)
     chosen, access = case_judges(load_suite(suite, calls_target=False, must_run=False), settings.metrics, limits)
     report = await judge_cases(cases, chosen, access=access, repetitions=settings.repetitions, watchers=watchers)
@@ -354,213 +332,23 @@ def _background(store: Store, row: RunRow) -> RunBackground:
     return RunBackground(target_models(store, row.id), options, clusters)
 
 
-def _subjects(outputs: _Outputs) -> dict[str, str]:
-    """What labels may be about, by every name: metrics, and the criteria of metrics that have some."""
-    report = outputs.report
-    found = {name: name for name in report.metric_order}
-    short: dict[str, list[str]] = {}
-    for name in report.metric_order:
-        for criterion in report.metrics[name].criteria or {}:
-            found[f"{name}/{criterion}"] = f"{name}/{criterion}"
-            short.setdefault(criterion, []).append(f"{name}/{criterion}")
-    # A criterion's own name will do where only one metric has it; one with options before a metric of that name.
-    single = {criterion: names[0] for criterion, names in short.items() if len(names) == 1}
-    with_options = {
-        criterion: name
-        for criterion, name in single.items()
-        if outputs.options(name.removesuffix(f"/{criterion}"), criterion)
-    }
-    return single | found | with_options
-
-
-class _Outputs:
-    """The executions of a run, found by sample and repetition."""
-
-    def __init__(self, report: Report, background: RunBackground) -> None:
-        self.report = report
-        self.target_models = background.target_models
-        self._options = background.options
-        self.clusters = background.clusters
-        self.tags = {sample.id: sample.tags for sample in report.samples}
-        self.executions: dict[tuple[str, int], ExecutionEntry] = {
-            (execution.id, execution.repetition): execution for execution in report.executions
-        }
-
-    def options(self, metric: str, criterion: str) -> Sequence[str]:
-        """The options of a criterion by its rubric, or else by the judge's verdicts; none where it is met or not."""
-        if (stated := self._options.get((metric, criterion))) is not None:
-            return stated
-        marks = (execution.marks.get(metric) for execution in self.executions.values())
-        entries = (criterion_entry(mark.details, criterion) for mark in marks if isinstance(mark, ScoreEntry))
-        verdicts = dict.fromkeys(str(entry["verdict"]) for entry in entries if entry.get("verdict") is not None)
-        return [verdict for verdict in verdicts if verdict not in VERDICTS]
-
-    def check(self, labels: Sequence[HumanLabel]) -> None:
-        """Refuse labels of samples that the run does not have.
-
-        Raises:
-            DatasetError: There are some; all are listed.
-        """
-        unknown = {label.id: label for label in labels if label.id not in self.tags}
-        if unknown:
-            raise DatasetError(
-                Issue(f"The run has no sample `{label.id}`. {did_you_mean(label.id, self.tags)}", label.where)
-                for label in unknown.values()
-            )
-
-
-def _judged(outputs: _Outputs, name: str, labels: Sequence[HumanLabel], *, is_cases: bool) -> JudgedMetric:
-    """A metric or criterion with its labelled outputs."""
-    report = outputs.report
-    metric = max((one for one in report.metrics if name == one or name.startswith(f"{one}/")), key=len)
-    criterion = None if metric == name else name[len(metric) + 1 :]
-    options = [] if criterion is None else outputs.options(metric, criterion)
-    labels = as_options(labels, options) if options else labels
-    kind = label_kind(labels, has_options=bool(options))
-    figures = report.metrics[metric]
-    found, disputed, unscored = [], [], 0
-    for key, joined in join_labels(labels, kind).items():
-        execution = outputs.executions.get(key)
-        judged = None if execution is None else _mark(execution, metric, criterion, is_option=kind == "option")
-        if judged is None or execution is None:
-            unscored += 1
-        elif joined.truth is None:
-            disputed.append(joined.by_annotator)
-        else:
-            found.append(_judged_output(key[0], joined, judged, execution, outputs))
-    judged_metric = JudgedMetric(
-        name,
-        kind,
-        found,
-        report_identities(report.metrics, report.run.models)[metric],
-        threshold=figures.threshold if criterion is None else 0.5,
-        higher_is_better=figures.higher_is_better or criterion is not None,
-        unscored=unscored,
-        disputed=disputed,
-        is_drawn=all(label.is_drawn for label in labels),
-        shown=[
-            shown
-            for execution in report.executions
-            if isinstance(mark := execution.marks.get(metric), ScoreEntry)
-            for shown in shown_options(mark.details, execution.output or execution.id, criterion=criterion)
-        ],
-        warnings=tuple(_doubts(report, figures, labels, outputs.target_models)),
-    )
-    return judged_metric if criterion is not None else _with_run(judged_metric, outputs, is_cases=is_cases)
-
-
-class _Judged(NamedTuple):
-    """What a judge says of an output."""
-
-    verdict: float | str
-    score: float
-
-
-def _mark(execution: ExecutionEntry, metric: str, criterion: str | None, *, is_option: bool) -> _Judged | None:
-    """What a metric, or one criterion of it, says of an output; None where it says nothing."""
-    mark = execution.marks.get(metric)
-    if not isinstance(mark, ScoreEntry):
-        return None
-    if criterion is None:
-        return _Judged(float(mark.success), mark.score)
-    entry = mark.details.get("criteria", {}).get(criterion)
-    value = None if entry is None else entry.get("value")
-    if is_option:
-        verdict = None if entry is None else entry.get("verdict")
-        return None if verdict is None else _Judged(str(verdict), value if isinstance(value, (int, float)) else 0.0)
-    if not isinstance(value, (int, float)):
-        return None
-    return _Judged(float(reaches(value, 0.5)), min(1.0, max(0.0, float(value))))
-
-
-def _judged_output(
-    name: str, joined: JoinedLabels, judged: _Judged, execution: ExecutionEntry, outputs: _Outputs
-) -> JudgedOutput:
-    return JudgedOutput(
-        name,
-        joined.truth if joined.truth is not None else 0.0,
-        joined.by_annotator,
-        judged.verdict,
-        judged.score,
-        execution.output_chars,
-        outputs.tags[name],
-        joined.probability,
-        joined.stratum,
-        unit=outputs.clusters.get(name, name),
-    )
-
-
-def _with_run(judged: JudgedMetric, outputs: _Outputs, *, is_cases: bool) -> JudgedMetric:
-    """A metric with what a calibration looks at of all outputs of a run: verdicts, scores, orders and repeats."""
-    passed: dict[str, list[bool]] = {}
-    scores: dict[str, list[float]] = {}
-    repeats: dict[tuple[str, int], list[bool]] = {}
-    # One order of each sample: its repetitions are one.
-    orders: dict[str, str | None] = {}
-    for (name, _), execution in outputs.executions.items():
-        mark = execution.marks.get(judged.name)
-        if not isinstance(mark, ScoreEntry):
-            continue
-        passed.setdefault(name, []).append(mark.success)
-        scores.setdefault(name, []).append(mark.score)
-        if execution.output is not None:
-            digest = output_digest(execution.output, execution.retrieved, execution.trajectory)
-            repeats.setdefault((name, digest), []).append(mark.success)
-        if "consistent" in mark.details and not mark.details.get("identical"):
-            orders.setdefault(name, None if mark.details["consistent"] else mark.details.get("favoured") or "both")
-    repetitions = outputs.report.totals.repetitions
-    whole = [name for name, own in passed.items() if len(own) == repetitions]
-    judged = judged._replace(
-        repetitions=repetitions,
-        orders=list(orders.values()) or None,
-        repeats=[cell for cell in repeats.values() if len(cell) > 1] if repetitions > 1 else (),
-    )
-    if is_cases:
-        return judged
-    return judged._replace(
-        passed=np.array([sum(passed[name]) for name in whole], dtype=np.int64),
-        scores=np.array([sum(scores[name]) / len(scores[name]) for name in whole]),
-        samples=[outputs.clusters.get(name, name) for name in whole],
-    )
-
-
-def _doubts(
-    report: Report, figures: RunMetricSummary, labels: Sequence[HumanLabel], target_models: Collection[str] | None
-) -> Iterator[str]:
-    """What is doubtful about a judge and its labels before anything is computed."""
-    models = report.run.models or {}
-    judges = {str(models[role].get("model")) for role in figures.roles if role in models and models[role].get("model")}
-    own = judges & (_target_models(report) if target_models is None else set(target_models))
-    if own:
-        yield f"The judge is the model under test ({', '.join(sorted(own))}): models prefer their own answers."
-    if figures.roles and any(label.probability is None for label in labels):
-        yield "Labels without inclusion probability: the numbers hold if the samples were drawn at random."
-
-
-def _target_models(report: Report) -> set[str]:
-    """The models that the target used, as far as a report says: those with more calls than all judges made."""
-    if report.cost is None:
-        return set()
-    return {model.model for model in report.cost.models if model.calls > report.usage.scoring.calls}
-
-
 def _with_checks(calibration: Calibration, settings: CalibrationSettings) -> Calibration:
-    checks = [check for name, found in calibration.metrics.items() for check in _checks(name, found, settings)]
+    checks = [check for name, metric in calibration.metrics.items() for check in _checks(name, metric, settings)]
     return msgspec.structs.replace(calibration, checks=tuple(checks))
 
 
-def _checks(name: str, found: MetricCalibration, settings: CalibrationSettings) -> Iterator[CalibrationCheck]:
-    length = None if found.length_bias is None else found.length_bias.partial.value
+def _checks(name: str, metric: MetricCalibration, settings: CalibrationSettings) -> Iterator[CalibrationCheck]:
+    length = None if metric.length_bias is None else metric.length_bias.partial.value
     rules = (
-        ("min_agreement", settings.min_agreement, found.agreement.value, True),
-        ("min_kappa", settings.min_kappa, found.kappa.value, True),
+        ("min_agreement", settings.min_agreement, metric.agreement.value, True),
+        ("min_kappa", settings.min_kappa, metric.kappa.value, True),
         ("max_length_bias", settings.max_length_bias, None if length is None else abs(length), False),
     )
     for rule, bound, value, upwards in rules:
         if bound is None:
             continue
         status: Literal["pass", "fail", "skipped"]
-        if found.sampling == "chosen":
+        if metric.sampling == "chosen":
             status, because = "fail", "the labelled outputs were not drawn at random"
         elif value is None:
             status, because = "fail" if upwards else "skipped", "it is undefined"

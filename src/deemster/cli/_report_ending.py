@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from deemster.gate import GateDecision
     from deemster.report import Report
     from deemster.report.overview import NamedRun
-    from deemster.store import RunRow
+    from deemster.store import RunRow, Store
 
 # So many checks that did not pass are named where no report is printed.
 _MOST_CHECKS = 20
@@ -45,6 +45,8 @@ def write_and_print(
         named: How commands find the run; None where it is not stored.
         comparison: Its comparison with the baseline, where there is one.
     """
+    from deemster.report.failing_samples import describe_passed
+
     code = exit_code(report)
     shown = reports.shown(report, quotes)
     compared = None if comparison is None else reports.shown_comparison(comparison, quotes.get)
@@ -57,14 +59,40 @@ def write_and_print(
             note(f"The run is stored. To write its report again: {again}")
         code = ExitCode.INCOMPLETE
     if not quiet:
-        reports.note_texts()
+        reports.note_files()
     if not reports.takes_stdout and not quiet:
         print_report(shown, named, full=reports.full)
-    elif report.gate is not None:
-        _print_verdict(report.gate, report.run.part)
+    else:
+        if report.run.part is not None and report.run.part.is_of_failed:
+            note(visible("".join(describe_passed(shown))))
+        if report.gate is not None:
+            _print_verdict(report.gate, report.run.part)
     warn_of_open_checks(report.gate)
     _note_what_is_missing(shown, is_printed=not reports.takes_stdout and not quiet)
     return code
+
+
+def name_run(store: Store, report: Report, name: str, *, store_flag: str) -> NamedRun:
+    """How commands find a stored run, and what broke in it since its baseline.
+
+    Args:
+        store: Where it is stored.
+        report: Its report.
+        name: What stands for it in a command.
+        store_flag: The `--store` that the command needs.
+    """
+    from deemster.report.overview import NamedRun
+    from deemster.report.report_settings import report_facts
+
+    baseline = store.baseline(report.run.suite, report.dataset.name)
+    compared = report_facts(store.run(report.run.id)).baseline
+    evidence = None if compared is None else compared.evidence
+    return NamedRun(
+        name,
+        store_flag,
+        has_baseline=baseline is not None and baseline.run != report.run.id,
+        broken=() if evidence is None else tuple(sample.position for sample in evidence.first_broken),
+    )
 
 
 def print_report(report: Report, named: NamedRun | None, *, full: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 import click
 
 from deemster.cli._console import note, show_progress, warn
-from deemster.cli._report_ending import is_worth_resuming, steps_after_crashes, write_and_print
+from deemster.cli._report_ending import is_worth_resuming, name_run, steps_after_crashes, write_and_print
 from deemster.cli.main import complain, leave, leave_interrupted
 from deemster.cli.options import Command, Flags, group_flags, quiet_option, take_flags
 from deemster.cli.report_options import ReportOptions, run_report_options
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from deemster.evaluation.suite import Suite
     from deemster.records import Execution
     from deemster.report import Report
-    from deemster.report.overview import NamedRun
     from deemster.runs.run_storage import Storage, StoredOrNot
     from deemster.store import Store
 
@@ -191,7 +190,7 @@ def _run(
 def _report(finished: ReportedRun, evaluation: Evaluation, writing: RunWriting, storage: StoredOrNot) -> ExitCode:
     """Write and print the report of a run; the exit code of the command."""
     report = finished.report
-    named = None if storage.store is None else _named_run(storage.store, report, store_flag(storage))
+    named = None if storage.store is None else name_run(storage.store, report, "latest", store_flag=store_flag(storage))
     quotes = {card.name: card.quotes for card in evaluation.plan.cards}
     return write_and_print(
         report, writing.reports, quotes=quotes, quiet=writing.quiet, named=named, comparison=finished.comparison
@@ -210,15 +209,6 @@ def _say_next_steps(report: Report, storage: StoredOrNot, steps: NextSteps) -> N
         note(step)
     if is_worth_resuming(report, row):
         note(f"To continue: {steps.call}{flag} --resume")
-
-
-def _named_run(store: Store, report: Report, store_flag: str) -> NamedRun:
-    """How commands find a run that has just ended."""
-    from deemster.report.overview import NamedRun
-
-    baseline = store.baseline(report.run.suite, report.dataset.name)
-    has_baseline = baseline is not None and baseline.run != report.run.id
-    return NamedRun("latest", store_flag, has_baseline=has_baseline)
 
 
 def _choose_baseline(store: Store, report: Report, code: ExitCode) -> ExitCode:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from deemster.engine.model_access import ModelCalls
     from deemster.evaluation.resolve_evaluation import SuiteOverrides
     from deemster.evaluation.resolved_evaluation import Evaluation
+    from deemster.evaluation.suite import Suite
     from deemster.report import Report
     from deemster.runs.run_storage import StoredOrNot
     from deemster.store import Store
@@ -107,7 +108,7 @@ def command(
     def resolve(*, storage: StoredOrNot) -> Evaluation:
         evaluation = build_adversarial_job(loaded, dataset, overrides, storage=storage)
         if not writing.quiet:
-            for line in describe_attack(evaluation):
+            for line in _describe(evaluation):
                 note(line)
         return evaluation
 
@@ -115,7 +116,22 @@ def command(
     run_and_report(loaded, resolve, writing, NextSteps(call, call), conclude=conclude)
 
 
-def describe_attack(evaluation: Evaluation) -> Iterator[str]:
+def planned_attack(suite: Suite) -> Iterator[str]:
+    """What an attack of a suite would send, and about what its judge would cost; nothing where none is declared.
+
+    Raises:
+        InputError: It cannot be attacked as it declares.
+    """
+    from deemster.attack.adversarial_dataset import AttackSelection
+    from deemster.attack.adversarial_job import build_adversarial_job, is_attacked, lane_dataset
+    from deemster.evaluation.resolve_evaluation import SuiteOverrides
+
+    if is_attacked(suite):
+        dataset = lane_dataset(suite, AttackSelection())
+        yield from _describe(build_adversarial_job(suite, dataset, SuiteOverrides(asks_models=False)))
+
+
+def _describe(evaluation: Evaluation) -> Iterator[str]:
     """How many attacks are sent, which requests to models judge them, and about what these cost."""
     from deemster.engine.run_sync import run_sync
     from deemster.evaluation.dry_run import plan_job_calls

@@ -87,7 +87,6 @@ def _check(file: str, kind: str | None, limits: ModelCalls) -> bool:
     Raises:
         DeemsterError: Something in the file cannot be used.
     """
-    from deemster.attack.adversarial_job import is_attacked
     from deemster.engine.run_sync import run_sync
     from deemster.evaluation.check_file import check_file
     from deemster.evaluation.dry_run import plan_job_calls
@@ -97,22 +96,12 @@ def _check(file: str, kind: str | None, limits: ModelCalls) -> bool:
     click.echo(visible(f"{file}: {checked.description}"))
     if checked.evaluation is not None and checked.evaluation.plan.scorers:
         print_planned_calls(run_sync(plan_job_calls(checked.evaluation)))
-    if checked.evaluation is not None and checked.suite is not None and is_attacked(checked.suite):
-        _print_attack(checked.suite.called_with(limits._replace(offline=False)))
+    if checked.evaluation is not None and checked.suite is not None:
+        from deemster.cli.attack import planned_attack
+
+        for line in planned_attack(checked.suite.called_with(limits._replace(offline=False))):
+            click.echo(line)
     return checked.suite is None or limits.offline or _try_models(checked.suite)
-
-
-def _print_attack(suite: Suite) -> None:
-    """Say what `deemster attack` of a suite would send, and about what its judge would cost."""
-    from deemster.attack.adversarial_dataset import AttackSelection
-    from deemster.attack.adversarial_job import build_adversarial_job, lane_dataset
-    from deemster.cli.attack import describe_attack
-    from deemster.evaluation.resolve_evaluation import SuiteOverrides
-
-    dataset = lane_dataset(suite, AttackSelection())
-    evaluation = build_adversarial_job(suite, dataset, SuiteOverrides(asks_models=False))
-    for line in describe_attack(evaluation):
-        click.echo(line)
 
 
 def _try_models(suite: Suite) -> bool:

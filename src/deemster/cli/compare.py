@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +14,7 @@ from deemster.cli._report_ending import warn_of_open_checks
 from deemster.cli.main import run_interruptible
 from deemster.cli.options import NumberRange, only_option, read_settings, set_option, take_only
 from deemster.cli.report_options import ReportOptions, comparison_options
-from deemster.cli.store_options import store_option
+from deemster.cli.store_options import find_store, store_option
 from deemster.errors import ConfigurationError
 
 # Formats that a ranking of more runs does not have.
@@ -89,6 +90,7 @@ def command(
     """
     from deemster.comparison.compare_columns import ComparisonSettings
     from deemster.comparison.compare_runs import compare_sources
+    from deemster.comparison.comparison_overview import comparison_overview
     from deemster.comparison.find_runs import RunSources
     from deemster.comparison.run_source import quotes_of_either
     from deemster.evaluation.gate_baseline import comparison_settings
@@ -121,12 +123,26 @@ def command(
 
     shown = reports.shown_comparison(comparison, quotes)
     reports.write_each(shown.write)
-    reports.note_texts()
+    reports.note_files()
     if not reports.takes_stdout:
-        print_sections([*shown.sections(full=full), *confirmation_sections(confirmation)])
+        further = confirmation_sections(confirmation)
+        if full:
+            print_sections([*shown.sections(), *further])
+        else:
+            steps = list(_next_steps(shown, baseline, candidates[0], store))
+            print_sections(comparison_overview(shown, steps=steps, further=further))
     if comparison.gate is not None:
         warn_of_open_checks(comparison.gate)
         raise click.exceptions.Exit(comparison.gate.exit_code)
+
+
+def _next_steps(comparison: Comparison, baseline: str, candidate: str, store: str) -> Iterator[str]:
+    """The commands that show more of what a comparison shows first."""
+    flag = "" if store == find_store() else f" --store {store}"
+    worst = next((example.id for example in comparison.examples if example.status == "newly_failing"), None)
+    if worst is not None:
+        yield f"deemster show {shlex.quote(candidate)} {shlex.quote(worst)}{flag}"
+    yield f"deemster compare {shlex.quote(baseline)} {shlex.quote(candidate)} --full{flag}"
 
 
 def _read_only(expressions: Sequence[str], labels: Sequence[str]) -> Only:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
 
 PAGE = "comparison.html"
 # So many of the samples that broke are shown on the terminal; the page has more.
-_SHOWN = 3
+_SHOWN = 2
+_WIDTH = 80
 _STORY = """\
 A shop's assistant answered 40 questions of customers with a long prompt
 (before.yml), then with a short one that costs less (after.yml). The suite looks
@@ -46,7 +49,7 @@ def command(*, directory: Path) -> None:
     _write_demo(directory)
     click.echo(_STORY)
 
-    with contextlib.chdir(directory), contextlib.redirect_stderr(sys.stdout):
+    with contextlib.chdir(directory):
         _run_version("before")
         _run_version("after")
         comparison = _compare_versions()
@@ -75,8 +78,11 @@ def _run_version(version: str) -> None:
 
     words = ["suite.yml", "--outputs", f"{version}.yml", "--name", version, "--quiet"]
     click.echo(f"$ deemster run {' '.join(words)}")
-    # Here, and not in the nearest store above.
-    run.main([*words, "--store", STORE], standalone_mode=False, parent=click.get_current_context().parent)
+    with contextlib.redirect_stderr(io.StringIO()) as verdict:
+        # Here, and not in the nearest store above.
+        run.main([*words, "--store", STORE], standalone_mode=False, parent=click.get_current_context().parent)
+    for line in verdict.getvalue().splitlines():
+        click.echo(textwrap.fill(line, _WIDTH, subsequent_indent="    "))
 
 
 def _compare_versions() -> Comparison:
@@ -97,7 +103,7 @@ def _first_sections(comparison: Comparison) -> list[TextSection]:
     headline, broken = with_keys(comparison.sections(full=False), ("headline", "newly_failing"))
     rest = comparison.statuses["newly_failing"] - _SHOWN
     return [
-        headline._replace(lines=()),
+        headline._replace(lines=headline.lines[:1]),
         broken._replace(details=broken.details[:_SHOWN], after=[(f"... and {rest} more.",)]),
     ]
 

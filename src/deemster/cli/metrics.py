@@ -12,10 +12,11 @@ from deemster.cli._console import write_out
 from deemster.cli.report_options import ReportOptions, result_options, write_texts
 
 if TYPE_CHECKING:
-    from deemster.judges.metric_catalog import CatalogEntry
+    from deemster.judges.metric_catalog import CatalogEntry, CatalogOption
     from deemster.judges.metric_groups import MetricGroup
 
 _LONGEST_DEFAULT = 60
+_COMMON_OPTIONS = frozenset({"name", "threshold", "where"})
 
 
 @click.command(
@@ -73,21 +74,27 @@ def _describe_group(group: MetricGroup) -> str:
     return "\n".join([*lines, "", f"Aggregator: {json_text(group.aggregator)}"])
 
 
-def _format_default(value: Any) -> str:
+def _describe_option(option: CatalogOption, width: int) -> str:
+    """An option on a line: what it takes, and its default where it has one."""
     import msgspec
 
-    text = json.dumps(msgspec.to_builtins(value))
-    return text if len(text) <= _LONGEST_DEFAULT else "its own, shown below"
+    line = f"  {option.name.ljust(width)}  {option.type}"
+    if option.default in (None, [], (), {}):
+        return line
+    text = option.default if isinstance(option.default, str) else json.dumps(msgspec.to_builtins(option.default))
+    return f"{line}, default {text if len(text) <= _LONGEST_DEFAULT else 'its own, shown below'}"
 
 
 def _describe_entry(entry: CatalogEntry) -> str:
     short = f" (short: {entry.short})" if entry.short else ""
-    lines = [f"{entry.name}{short}, family {entry.family}", "", entry.doc, "", "Defaults:"]
-    width = max(len(option.name) for option in entry.options)
-    lines += [
-        f"  {option.name.ljust(width)}  {option.type}, default {_format_default(option.default)}"
-        for option in entry.options
-    ]
+    lines = [f"{entry.name}{short}, family {entry.family}", "", entry.doc, ""]
+
+    own_options = [option for option in entry.options if option.name not in _COMMON_OPTIONS]
+    width = max((len(option.name) for option in own_options), default=0)
+    threshold = next(option.default for option in entry.options if option.name == "threshold")
+    common = f"`name`, `where` and `threshold` (default {'none' if threshold is None else threshold})"
+    lines += [f"Options, beside {common}:" if own_options else f"Options: {common}"]
+    lines += [_describe_option(option, width) for option in own_options]
     expected = "`expected_output`" if entry.reads_expected else ""
     keys = [f"`metadata.{key}`" for key in entry.reads]
     lines += ["", f"Reads: {', '.join(filter(None, [expected, *keys])) or 'no expected output and no metadata'}."]

@@ -1,4 +1,4 @@
-"""Flags that several commands share: the store, resuming, reports, models, files, dates and ages.
+"""How flags become values: several as one, settings by `--set`; and the flags that many commands have.
 
 `group_flags` adds flags to a command and hands them over as one value, such as `ReportOptions`. Heavy rooms are loaded
 where a command uses them, so that `--help` answers at once.

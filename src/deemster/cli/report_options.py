@@ -199,12 +199,14 @@ class ReportOptions(NamedTuple):
         if errors:
             raise type(errors[0])([issue for error in errors for issue in error.issues])
 
-    def note_texts(self) -> None:
-        """Say which files hold texts of samples and outputs, and how they are left out."""
+    def note_files(self) -> None:
+        """Say which files were written, whether they hold texts of samples and outputs, and how these are left out."""
         files = [visible(destination.path) for destination in self.destinations if not destination.is_stdout]
-        if files and not self.without_text:
-            holds = "holds" if len(files) == 1 else "hold"
-            note(f"{list_names(files)} {holds} texts of samples and outputs; `--without-text` leaves them out.")
+        if not files:
+            return
+        holds = "holds" if len(files) == 1 else "hold"
+        texts = f", which {holds} texts of samples and outputs; `--without-text` leaves them out"
+        note(f"Wrote {list_names(files)}{'' if self.without_text else texts}.")
 
 
 def report_options(command: Command) -> Command:

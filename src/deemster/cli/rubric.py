@@ -262,7 +262,7 @@ def _print_forecast(
 ) -> None:
     """Say how many requests an improvement sends, and about what they cost."""
     from deemster.engine.run_sync import run_sync
-    from deemster.grading.improve_rubric import forecast
+    from deemster.grading.improvement_forecast import forecast
 
     planned = run_sync(forecast(rubric, items, grader, settings, access=models.access(calls=False)))
     print_planned_calls(planned.planned)

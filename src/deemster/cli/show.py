@@ -9,7 +9,7 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import note, print_sections, warn, write_out
-from deemster.cli._report_ending import is_worth_resuming, print_report
+from deemster.cli._report_ending import is_worth_resuming, name_run, print_report
 from deemster.cli.moments import Moment
 from deemster.cli.options import only_option, take_only
 from deemster.cli.report_options import BRIEF_CHARS, ReportOptions, report_options, write_texts
@@ -150,9 +150,8 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
             _show_facts(opened, row, why=str(error))
             return
         shown = reports.shown(report, quoted_details(opened, row.id))
-        baseline = opened.baseline(report.run.suite, report.dataset.name)
-        has_baseline = baseline is not None and baseline.run != report.run.id
-        named = NamedRun(run, "" if store == find_store() else f" --store {store}", has_baseline=has_baseline)
+        flag = "" if store == find_store() else f" --store {store}"
+        named = name_run(opened, report, run, store_flag=flag)
         _render(shown, reports.with_junit(stored_junit(row)), named)
         if not reports.destinations and is_worth_resuming(report, row):
             note(visible(describe_status(row, opened.owner(row.id))))
@@ -160,7 +159,7 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
 
 def _render(report: Report, reports: ReportOptions, named: NamedRun) -> None:
     reports.write(report)
-    reports.note_texts()
+    reports.note_files()
     if not reports.destinations:
         print_report(report, named, full=reports.full)
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deemster.comparison.comparison_sections import comparison_kind
+from deemster.comparison.comparison_verdict import comparison_kind
 from deemster.errors import plural
 from deemster.report.gate_sections import gate_verdict
 from deemster.text.html_page import PageHead, Tile, render_page, render_part
@@ -51,14 +51,10 @@ def comparison_page(comparison: Comparison) -> str:
     if plot is not None:
         sections = [section._replace(figures=[plot]) if section.key == "samples" else section for section in sections]
     tiles = [
-        _change_tile("macro-F1", comparison.macro_f1),
+        _change_tile("mean pass-rate", comparison.macro_f1),
         _change_tile("every metric passed", comparison.pass_rate),
-        Tile(
-            "newly failing", f"{comparison.table.newly_failing:,}", f"of {plural(comparison.samples.paired, 'sample')}"
-        ),
-        Tile(
-            "newly passing", f"{comparison.table.newly_passing:,}", f"of {plural(comparison.samples.paired, 'sample')}"
-        ),
+        Tile("broke", f"{comparison.table.newly_failing:,}", f"of {plural(comparison.samples.paired, 'sample')}"),
+        Tile("fixed", f"{comparison.table.newly_passing:,}", f"of {plural(comparison.samples.paired, 'sample')}"),
     ]
     findings = list(_findings(comparison))[:_MOST_FINDINGS]
     gated = () if comparison.gate is None else (gate_verdict(comparison.gate, comparison.candidate.part),)
@@ -96,7 +92,10 @@ def _findings(comparison: Comparison) -> Iterator[TextLine]:
     numbers: list[tuple[TextLine, Difference]] = [
         (("The pass-rate of ", MetricName(name)), metric.pass_rate) for name, metric in comparison.metrics.items()
     ]
-    numbers += ((("Macro-F1 of the cohort ", DataText(cohort.label)), cohort.macro_f1) for cohort in comparison.cohorts)
+    numbers += (
+        (("The mean pass-rate of the cohort ", DataText(cohort.label)), cohort.macro_f1)
+        for cohort in comparison.cohorts
+    )
     for words, number in numbers:
         if number.interval is not None and (number.interval.high < 0 or number.interval.low > 0):
             moved = "fell" if number.interval.high < 0 else "rose"

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
 from msgspec import Meta
-from numpy.typing import NDArray
 
+from deemster.comparison._paired_marks import (
+    Bools,
+    Floats,
+    MacroShares,
+    Rows,
+    Side,
+    all_passed,
+    card_of,
+    column_of,
+    known_means,
+    mean_bounds,
+    mean_scores,
+    metric_passed,
+    noise_of,
+    pass_rate,
+    pass_table,
+    per_pass,
+    scores_of,
+    side_of,
+)
 from deemster.comparison.comparison import SCHEMA, Comparison
 from deemster.errors import ReportError
 from deemster.formats.schema_validation import OpenShare, Seed
-from deemster.records import MetricCard
 from deemster.results.alike_samples import MOST_SAMPLES, alike_warnings, may_group
 from deemster.results.compared_numbers import (
     CohortComparison,
     Difference,
     MetricComparison,
-    PassTable,
     SampleCounts,
     SampleDrop,
     UsageComparison,
@@ -36,13 +53,9 @@ from deemster.results.run_columns import JoinedSamples, RunColumns, describe_ide
 from deemster.results.run_summary import cohort_label
 from deemster.results.sample_changes import ChangedSamples, ChangeTable
 from deemster.results.usage_and_cost import USAGE
-from deemster.stats import exact_mean, mcnemar, paired_difference, sign_flip, student, tango
+from deemster.stats import exact_mean, paired_difference, sign_flip, student, tango
 from deemster.stats.confidence_interval import Interval, interval_ends
-from deemster.stats.noise_split import NoiseSplit, noise_split
 
-_Floats: TypeAlias = NDArray[np.float64]
-_Bools: TypeAlias = NDArray[np.bool_]
-_Places: TypeAlias = NDArray[np.int64]
 # Reports round scores to nine decimals: numbers that differ by less are equal.
 _ROUNDING = 2e-9
 
@@ -66,31 +79,13 @@ class ComparisonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     tests: bool = True
 
 
-class _Side(NamedTuple):
-    """One metric, or all of them, in one run, by sample and repetition."""
-
-    passed: _Bools
-    scored: _Bools
-
-    def at(self, places: _Places) -> _Side:
-        """The same of some samples."""
-        if len(places) == len(self.passed):
-            return self
-        return _Side(self.passed[places], self.scored[places])
-
-    @property
-    def share(self) -> _Floats:
-        """The share of repetitions that pass, by sample."""
-        return np.asarray(self.passed.mean(axis=1))
-
-
 def compare_columns(
     baseline: RunColumns,
     candidate: RunColumns,
     *,
     settings: ComparisonSettings,
     tool_version: str,
-    wanted: _Places | None = None,
+    wanted: Rows | None = None,
 ) -> Comparison:
     """Compare two runs sample by sample.
 
@@ -105,16 +100,20 @@ def compare_columns(
         ReportError: The runs share no sample.
     """
     joined = join_samples(baseline, candidate)
-    joined = joined if wanted is None else joined.within(wanted)
+    if wanted is not None:
+        joined = joined.within(wanted)
     if not len(joined.before):
         message = f"The runs `{baseline.run.id}` and `{candidate.run.id}` share no sample, so nothing can be compared."
         raise ReportError(f"{message} Two samples are the same if their input and expected output are equal.")
+
     compared, reasons = comparable_metrics(baseline, candidate)
     table = ChangeTable(baseline, candidate, joined, compared)
     # The table knows the hashes of the samples that it shows. All others are joined, and take much room.
-    baseline, candidate = baseline.without_digests(), candidate.without_digests()
+    baseline = baseline.without_digests()
+    candidate = candidate.without_digests()
     pair = _Pair(baseline, candidate, joined, settings)
     numbers = pair.numbers(compared)
+
     return Comparison(
         schema_version=SCHEMA,
         tool_version=tool_version,
@@ -156,7 +155,8 @@ def _warnings(baseline: RunColumns, candidate: RunColumns) -> Iterator[str]:
 
 def comparable_metrics(baseline: RunColumns, candidate: RunColumns) -> tuple[list[str], dict[str, str]]:
     """The metrics that both runs have with the same identity, and why the others cannot be compared."""
-    before, now = baseline.identities, candidate.identities
+    before = baseline.identities
+    now = candidate.identities
     reasons = {}
     for name in [*now, *(name for name in before if name not in now)]:
         if name not in before or name not in now:
@@ -172,29 +172,36 @@ class _Pair:
     def __init__(
         self, baseline: RunColumns, candidate: RunColumns, joined: JoinedSamples, settings: ComparisonSettings
     ) -> None:
-        self._runs = baseline, candidate
-        self._joined, self._settings = joined, settings
+        self._before = baseline
+        self._after = candidate
+        self._joined = joined
+        self._settings = settings
         self._matched = match_outputs(baseline.marks.outputs[joined.before], candidate.marks.outputs[joined.after])
-        self._clusters: _Places | None = None
+        self._clusters: Rows | None = None
         if candidate.clusters is not None:
             numbers: dict[object, int] = {}
-            every = [numbers.setdefault(candidate.clusters[place], len(numbers)) for place in joined.after.tolist()]
-            self._clusters = np.array(every, dtype=np.int64)
+            keys = [candidate.clusters[position] for position in joined.after.tolist()]
+            self._clusters = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
     def alike(self, compared: list[str]) -> list[str]:
         """Warnings of samples whose differences are alike although nobody said that they belong together."""
-        read, places = self._runs[1].metadata, self._joined.after
-        if read is None or self._clusters is not None or not self._settings.tests or len(places) > MOST_SAMPLES:
+        read_metadata = self._after.metadata
+        positions = self._joined.after
+        if read_metadata is None or self._clusters is not None or not self._settings.tests:
             return []
-        if not may_group(next(iter(read()), {})):
+        if len(positions) > MOST_SAMPLES or not may_group(next(iter(read_metadata()), {})):
             return []
+
         applies = self._applies(compared)
         changes = {}
         for column, name in enumerate(compared):
             before, after = self._sides(name)
             changes[f"change of {name}"] = np.where(applies[:, column], after.share - before.share, np.nan)
-        metadata = list(read())
-        return alike_warnings(changes, [metadata[place] for place in places.tolist()], seed=self._settings.seed)
+
+        metadata = list(read_metadata())
+        return alike_warnings(
+            changes, [metadata[position] for position in positions.tolist()], seed=self._settings.seed
+        )
 
     def numbers(self, compared: list[str]) -> dict[str, Any]:
         """The numbers of a comparison that come from marks.
@@ -202,189 +209,200 @@ class _Pair:
         One number after the other: the arrays of a million samples take much room.
         """
         applies = self._applies(compared)
-        metrics = {name: self._metric(name, np.flatnonzero(applies[:, at])) for at, name in enumerate(compared)}
-        places = np.flatnonzero(applies.any(axis=1))
-        before, after = (side.at(places) for side in self._all_metrics(compared, applies))
+        metrics = {name: self._metric(name, np.flatnonzero(applies[:, column])) for column, name in enumerate(compared)}
+        rated = np.flatnonzero(applies.any(axis=1))
+        before, after = (side.at(rated) for side in self._all_metrics(compared, applies))
         return {
             "metrics": metrics,
-            "macro_f1": self._macro_f1(self._macro_shares(compared, applies), places),
-            "pass_rate": self._difference(before.share, after.share, places, table=(before, after)),
-            "table": _pass_table(before.share, after.share),
-            "noise": _noise(before, after),
+            "macro_f1": self._macro_f1(self._macro_shares(compared, applies), rated),
+            "pass_rate": self._difference(before.share, after.share, rated, table=(before, after)),
+            "table": pass_table(before.share, after.share),
+            "noise": noise_of(before, after),
             "macro_f1_origin": self._macro_f1_origin(metrics),
-            "pass_rate_origin": self._pass_rate_origin(compared, before, after, places),
+            "pass_rate_origin": self._pass_rate_origin(compared, before, after, rated),
             "cohorts": tuple(
-                self._cohort(label, here, compared, applies[here]) for label, here in self._cohort_places()
+                self._cohort(label, rows, compared, applies[rows]) for label, rows in self._rows_of_cohorts()
             ),
         }
 
-    def _cohort(self, label: str, here: _Places, compared: list[str], applies: _Bools) -> CohortComparison:
-        """One cohort: the samples at some places, and whether each metric applies to them."""
+    def _cohort(self, label: str, rows: Rows, compared: list[str], applies: Bools) -> CohortComparison:
+        """One cohort: the rows of its samples, and whether each metric applies to them."""
         metrics = {}
         for column, name in enumerate(compared):
-            inside = here[applies[:, column]]
+            inside = rows[applies[:, column]]
             before, after = self._sides(name, inside)
             metrics[name] = self._difference(before.share, after.share, inside)
-        rated = applies.any(axis=1)
-        shares = [side.share[rated] for side in self._all_metrics(compared, applies, here)]
+
+        is_rated = applies.any(axis=1)
+        share_before, share_after = (side.share[is_rated] for side in self._all_metrics(compared, applies, rows))
         return CohortComparison(
             label=label,
-            samples=len(here),
-            macro_f1=self._macro_f1(self._macro_shares(compared, applies, here), here[rated]),
-            pass_rate=self._difference(shares[0], shares[1], here[rated]),
+            samples=len(rows),
+            macro_f1=self._macro_f1(self._macro_shares(compared, applies, rows), rows[is_rated]),
+            pass_rate=self._difference(share_before, share_after, rows[is_rated]),
             metrics=metrics,
         )
 
-    def _macro_shares(self, compared: list[str], applies: _Bools, here: _Places | None = None) -> _MacroShares:
-        macro = _MacroShares(applies)
+    def _macro_shares(self, compared: list[str], applies: Bools, rows: Rows | None = None) -> MacroShares:
+        macro = MacroShares(applies)
         for column, name in enumerate(compared):
-            before, after = self._sides(name, here)
+            before, after = self._sides(name, rows)
             macro.add(column, before.share, after.share)
         return macro
 
-    def _all_metrics(self, compared: list[str], applies: _Bools, here: _Places | None = None) -> tuple[_Side, _Side]:
+    def _all_metrics(self, compared: list[str], applies: Bools, rows: Rows | None = None) -> tuple[Side, Side]:
         """Whether every metric that applies passed, and has a score, in both runs."""
-        shapes = [(len(applies), run.marks.repetitions) for run in self._runs]
-        before, after = (_Side(np.ones(shape, np.bool_), np.ones(shape, np.bool_)) for shape in shapes)
+        shapes = [(len(applies), run.marks.repetitions) for run in (self._before, self._after)]
+        before, after = (Side(np.ones(shape, np.bool_), np.ones(shape, np.bool_)) for shape in shapes)
         for column, name in enumerate(compared):
             outside = ~applies[:, column][:, None]
-            for every, side in zip((before, after), self._sides(name, here), strict=True):
-                every.passed[:] &= side.passed | outside
-                every.scored[:] &= side.scored | outside
+            for total, side in zip((before, after), self._sides(name, rows), strict=True):
+                total.passed[:] &= side.passed | outside
+                total.scored[:] &= side.scored | outside
         return before, after
 
-    def _macro_f1(self, macro: _MacroShares, places: _Places) -> Difference:
-        """The difference of macro-F1 of the samples at some places, to each of which a metric applies."""
-        (before, after), weights = macro.shares, macro.weights
-        if weights is not None:
-            before, after, weights = before[macro.rated], after[macro.rated], weights[macro.rated]
-        return self._difference(before, after, places, weights=weights)
+    def _macro_f1(self, macro: MacroShares, rated: Rows) -> Difference:
+        """The difference of macro-F1 of the samples in some rows, to each of which a metric applies."""
+        if macro.weights is None:
+            return self._difference(macro.before, macro.after, rated)
+        before = macro.before[macro.rated]
+        after = macro.after[macro.rated]
+        return self._difference(before, after, rated, weights=macro.weights[macro.rated])
 
-    def _applies(self, compared: list[str]) -> _Bools:
+    def _applies(self, compared: list[str]) -> Bools:
         """For each joined sample and metric, whether the metric applies to the sample in both runs."""
-        before, after = (
-            run.marks.applies_to(positions)[:, [_place(run, name) for name in compared]]
-            for run, positions in zip(self._runs, (self._joined.before, self._joined.after), strict=True)
-        )
-        return np.asarray(before & after)
+        applies = [
+            run.marks.applies_to(positions)[:, [column_of(run, name) for name in compared]]
+            for run, positions in ((self._before, self._joined.before), (self._after, self._joined.after))
+        ]
+        return np.asarray(applies[0] & applies[1])
 
-    def _sides(self, name: str, here: _Places | None = None) -> tuple[_Side, _Side]:
-        """A metric in both runs: of all samples that both have, or of those at some places among them."""
-        (before, first), (after, second) = self._positions(here)
-        return _side(before, name, first), _side(after, name, second)
+    def _sides(self, name: str, rows: Rows | None = None) -> tuple[Side, Side]:
+        """A metric in both runs: of all samples that both have, or of some rows of these."""
+        before, after = self._positions(rows)
+        return side_of(self._before, name, before), side_of(self._after, name, after)
 
-    def _scores(self, name: str, here: _Places) -> tuple[_Floats, _Floats]:
-        """The scores of a metric in both runs, at some places; 0 where there is none."""
-        (before, first), (after, second) = self._positions(here)
-        scores = before.marks.scores[:, :, _place(before, name)], after.marks.scores[:, :, _place(after, name)]
-        return scores[0][first], scores[1][second]
+    def _positions(self, rows: Rows | None) -> tuple[Rows, Rows]:
+        """The positions in both runs of the samples in some rows."""
+        before, after, *_ = self._joined
+        if rows is None or len(rows) == len(before):
+            return before, after
+        return before[rows], after[rows]
 
-    def _positions(self, here: _Places | None) -> tuple[tuple[RunColumns, _Places], tuple[RunColumns, _Places]]:
-        """Both runs, with the positions there of the samples at some places."""
-        (before, after), (first, second, *_) = self._runs, self._joined
-        if here is not None and len(here) < len(first):
-            first, second = first[here], second[here]
-        return (before, first), (after, second)
+    def _rows_of_cohorts(self) -> Iterator[tuple[str, Rows]]:
+        """The cohorts of the candidate, with the rows of their samples among those that both runs have."""
+        row_of_position = np.full(self._after.marks.samples, -1)
+        row_of_position[self._joined.after] = np.arange(len(self._joined.after))
+        for tag, positions in self._after.marks.cohorts:
+            rows = row_of_position[positions]
+            rows = rows[rows >= 0]
+            if len(rows):
+                yield cohort_label(tag), rows
 
-    def _cohort_places(self) -> Iterator[tuple[str, _Places]]:
-        """The cohorts of the candidate, with the places of their samples among those that both runs have."""
-        candidate = self._runs[1]
-        places = np.full(candidate.marks.samples, -1)
-        places[self._joined.after] = np.arange(len(self._joined.after))
-        for tag, positions in candidate.marks.cohorts:
-            here = places[positions]
-            if len(here := here[here >= 0]):
-                yield cohort_label(tag), here
-
-    def _metric(self, name: str, places: _Places) -> MetricComparison:
+    def _metric(self, name: str, rows: Rows) -> MetricComparison:
         """One metric, over the samples that it applies to in both runs."""
-        upwards = _card(self._runs[1], name).higher_is_better
-        before, after = self._sides(name, places)
-        matched = self._matched.at(places)
-        pass_rate = self._difference(before.share, after.share, places, table=(before, after))
-        scores = self._scores(name, places)
-        drift = find_drift((scores[0], before.scored), (scores[1], after.scored), matched, seed=self._settings.seed)
-        bounds = _mean_bounds((scores[0], before.scored), (scores[1], after.scored))
-        known = np.flatnonzero(before.scored.any(axis=1) & after.scored.any(axis=1))
-        means = _mean_scores(scores[0], before.scored), _mean_scores(scores[1], after.scored)
-        del scores
-        left_out, rates = len(places) - len(known), (_pass_rate(_metric_passed(run, name)) for run in self._runs)
+        higher_is_better = card_of(self._after, name).higher_is_better
+        before, after = self._sides(name, rows)
+        matched = self._matched.at(rows)
+        pass_rate_difference = self._difference(before.share, after.share, rows, table=(before, after))
+
+        position_before, position_after = self._positions(rows)
+        scores_before = (scores_of(self._before, name, position_before), before.scored)
+        scores_after = (scores_of(self._after, name, position_after), after.scored)
+        drift = find_drift(scores_before, scores_after, matched, seed=self._settings.seed)
+        bounds = mean_bounds(scores_before, scores_after)
+        mean_before = mean_scores(*scores_before)
+        mean_after = mean_scores(*scores_after)
+        # The scores of a million samples take much room.
+        del scores_before, scores_after
+
+        scored = np.flatnonzero(before.scored.any(axis=1) & after.scored.any(axis=1))
+        left_out = len(rows) - len(scored)
         if left_out:
-            means, places = (means[0][known], means[1][known]), places[known]
+            mean_before = mean_before[scored]
+            mean_after = mean_after[scored]
+            rows = rows[scored]
+
+        rates = (pass_rate(metric_passed(run, name)) for run in (self._before, self._after))
         return MetricComparison(
-            pass_rate=pass_rate,
-            mean=self._difference(*means, places, upwards=upwards),
+            pass_rate=pass_rate_difference,
+            mean=self._difference(mean_before, mean_after, rows, upwards=higher_is_better),
             mean_bounds=bounds,
             left_out=left_out,
-            table=_pass_table(before.share, after.share),
-            noise=_noise(before, after),
-            higher_is_better=upwards,
-            largest_drop=self._largest_drop(*means, places, upwards=upwards),
+            table=pass_table(before.share, after.share),
+            noise=noise_of(before, after),
+            higher_is_better=higher_is_better,
+            largest_drop=self._largest_drop(mean_before, mean_after, rows, upwards=higher_is_better),
             origin=self._origin(before, after, matched, *rates),
             drift=drift,
         )
 
-    def _largest_drop(self, before: _Floats, after: _Floats, places: _Places, *, upwards: bool) -> SampleDrop | None:
-        lost = before - after if upwards else after - before
-        if not len(lost) or lost.max() <= _ROUNDING:
+    def _largest_drop(self, before: Floats, after: Floats, rows: Rows, *, upwards: bool) -> SampleDrop | None:
+        drops = before - after if upwards else after - before
+        if not len(drops) or drops.max() <= _ROUNDING:
             return None
-        worst = int(np.argmax(lost))
-        (name,) = self._runs[1].ids([int(self._joined.after[places[worst]])])
-        return SampleDrop(id=name, drop=float(lost[worst]))
+        worst = int(np.argmax(drops))
+        (sample_id,) = self._after.ids([int(self._joined.after[rows[worst]])])
+        return SampleDrop(id=sample_id, drop=float(drops[worst]))
 
     def _difference(
         self,
-        before: _Floats,
-        after: _Floats,
-        places: _Places,
+        before: Floats,
+        after: Floats,
+        rows: Rows,
         *,
         upwards: bool = True,
-        table: tuple[_Side, _Side] | None = None,
-        weights: _Floats | None = None,
+        table: tuple[Side, Side] | None = None,
+        weights: Floats | None = None,
     ) -> Difference:
-        """The difference of a number of the samples at some places among those that both runs have.
+        """The difference of a number of the samples in some rows of those that both runs have.
 
         With weights, whose mean is 1, the numbers are those of the samples times their weights.
         """
-        moved = after - before
-        moved[np.abs(moved) <= _ROUNDING] = 0.0
-        totals, sizes = moved, weights
+        changes = after - before
+        changes[np.abs(changes) <= _ROUNDING] = 0.0
+        n_up = int(np.count_nonzero(changes > 0))
+        n_down = int(np.count_nonzero(changes < 0))
+
+        totals = changes
+        sizes = weights
         if self._clusters is not None:
-            _, codes = np.unique(self._clusters[places], return_inverse=True)
-            totals = np.bincount(codes, weights=moved).astype(np.float64)
+            _, codes = np.unique(self._clusters[rows], return_inverse=True)
+            totals = np.bincount(codes, weights=changes).astype(np.float64)
             sizes = np.bincount(codes, weights=weights).astype(np.float64)
-        found = paired_difference(totals, sizes, margin=self._settings.margin, confidence=self._settings.confidence)
-        up, down = int(np.count_nonzero(moved > 0)), int(np.count_nonzero(moved < 0))
+
+        settings = self._settings
+        paired = paired_difference(totals, sizes, margin=settings.margin, confidence=settings.confidence)
         return Difference(
-            n=len(moved),
-            units=found.n,
+            n=len(changes),
+            units=paired.n,
             baseline=exact_mean(before),
             candidate=exact_mean(after),
-            difference=found.value,
-            interval=interval_ends(found.interval),
-            method=None if found.interval is None else found.interval.method,
-            lower_bound=found.lower_bound,
-            upper_bound=found.upper_bound,
-            p_value=found.p_value,
-            sign_flip_p=sign_flip(totals, seed=self._settings.seed).p_value if self._settings.tests else None,
-            effect=found.effect,
-            better=up if upwards else down,
-            equal=len(moved) - up - down,
-            worse=down if upwards else up,
-            certifiable=found.certifiable,
-            certifiable_unchanged=found.certifiable_unchanged,
-            detectable=found.detectable,
-            p_beyond=found.p_beyond,
-            tango=self._tango(up, down, table),
+            difference=paired.value,
+            interval=interval_ends(paired.interval),
+            method=None if paired.interval is None else paired.interval.method,
+            lower_bound=paired.lower_bound,
+            upper_bound=paired.upper_bound,
+            p_value=paired.p_value,
+            sign_flip_p=sign_flip(totals, seed=settings.seed).p_value if settings.tests else None,
+            effect=paired.effect,
+            better=n_up if upwards else n_down,
+            equal=len(changes) - n_up - n_down,
+            worse=n_down if upwards else n_up,
+            certifiable=paired.certifiable,
+            certifiable_unchanged=paired.certifiable_unchanged,
+            detectable=paired.detectable,
+            p_beyond=paired.p_beyond,
+            tango=self._tango(n_up, n_down, table),
         )
 
-    def _tango(self, up: int, down: int, table: tuple[_Side, _Side] | None) -> Interval | None:
+    def _tango(self, n_up: int, n_down: int, table: tuple[Side, Side] | None) -> Interval | None:
         if table is None or self._clusters is not None or any(side.passed.shape[1] != 1 for side in table):
             return None
-        return interval_ends(tango(up, down, len(table[0].passed), confidence=self._settings.confidence).interval)
+        return interval_ends(tango(n_up, n_down, len(table[0].passed), confidence=self._settings.confidence).interval)
 
     def _origin(
-        self, before: _Side, after: _Side, matched: MatchedOutputs, rate_before: float, rate_after: float
+        self, before: Side, after: Side, matched: MatchedOutputs, rate_before: float, rate_after: float
     ) -> DifferenceOrigin:
         """Split the change of a rate; the rates are those of the whole runs."""
         outputs, judge, unscored = split_difference(
@@ -399,150 +417,52 @@ class _Pair:
             dataset=total - ((exact_mean(after.share) or 0.0) - (exact_mean(before.share) or 0.0)),
         )
 
-    def _pass_rate_origin(self, compared: list[str], before: _Side, after: _Side, places: _Places) -> DifferenceOrigin:
-        rates = [_pass_rate(_all_passed(run, compared)) for run in self._runs]
-        found = self._origin(before, after, self._matched.at(places), *rates)
-        return _with_metrics(found, [run.run.pass_rate for run in self._runs])
+    def _pass_rate_origin(self, compared: list[str], before: Side, after: Side, rated: Rows) -> DifferenceOrigin:
+        rates = (pass_rate(all_passed(run, compared)) for run in (self._before, self._after))
+        origin = self._origin(before, after, self._matched.at(rated), *rates)
+        return _with_metrics(origin, self._before.run.pass_rate, self._after.run.pass_rate)
 
     def _macro_f1_origin(self, metrics: Mapping[str, MetricComparison]) -> DifferenceOrigin:
         origins = [metric.origin for metric in metrics.values() if metric.pass_rate.n]
         fields = ("total", "outputs", "judge", "unscored", "dataset")
         means = {name: exact_mean([getattr(origin, name) for origin in origins]) or 0.0 for name in fields}
-        return _with_metrics(DifferenceOrigin(**means), [run.run.macro_f1 for run in self._runs])
+        return _with_metrics(DifferenceOrigin(**means), self._before.run.macro_f1, self._after.run.macro_f1)
 
     def usage(self, compared: list[str]) -> Iterator[tuple[str, UsageComparison]]:
         """What the target used in both runs, for every kind of usage that both know."""
-        used = [run.usage() for run in self._runs]
-        if used[0] is None or used[1] is None:
+        usage_before = self._before.usage()
+        usage_after = self._after.usage()
+        if usage_before is None or usage_after is None:
             return
-        for place, name in enumerate(USAGE):
-            before, after = used[0][:, :, place], used[1][:, :, place]
-            if np.isnan(before).all() or np.isnan(after).all():
-                continue
-            first, second = _known_means(before[self._joined.before]), _known_means(after[self._joined.after])
-            known = ~np.isnan(first) & ~np.isnan(second)
-            if not known.all():
-                first, second = first[known], second[known]
-            found = student(second - first, confidence=self._settings.confidence)
-            yield (
-                name,
-                UsageComparison(
-                    n=found.n,
-                    baseline=exact_mean(first),
-                    candidate=exact_mean(second),
-                    difference=found.value,
-                    interval=interval_ends(found.interval),
-                    baseline_per_pass=_per_pass(self._runs[0], before, compared),
-                    candidate_per_pass=_per_pass(self._runs[1], after, compared),
-                ),
-            )
+
+        for kind, name in enumerate(USAGE):
+            before = usage_before[:, :, kind]
+            after = usage_after[:, :, kind]
+            if not np.isnan(before).all() and not np.isnan(after).all():
+                yield name, self._usage_of_kind(before, after, compared)
+
+    def _usage_of_kind(self, before: Floats, after: Floats, compared: list[str]) -> UsageComparison:
+        means_before = known_means(before[self._joined.before])
+        means_after = known_means(after[self._joined.after])
+        is_known = ~np.isnan(means_before) & ~np.isnan(means_after)
+        if not is_known.all():
+            means_before = means_before[is_known]
+            means_after = means_after[is_known]
+
+        difference = student(means_after - means_before, confidence=self._settings.confidence)
+        return UsageComparison(
+            n=difference.n,
+            baseline=exact_mean(means_before),
+            candidate=exact_mean(means_after),
+            difference=difference.value,
+            interval=interval_ends(difference.interval),
+            baseline_per_pass=per_pass(self._before, before, compared),
+            candidate_per_pass=per_pass(self._after, after, compared),
+        )
 
 
-class _MacroShares:
-    """The share of each sample in macro-F1: every metric has one vote, divided among the samples that it applies to.
-
-    Args:
-        applies: For each sample and metric, whether the metric applies to the sample in both runs.
-
-    Attributes:
-        rated: For each sample, whether a metric applies to it.
-        shares: The share of each sample in both runs, times its weight.
-        weights: The weights, whose mean over rated samples is 1; None where all count alike.
-    """
-
-    def __init__(self, applies: _Bools) -> None:
-        self._applies = applies
-        self.rated = np.asarray(applies.any(axis=1))
-        samples = applies.sum(axis=0)
-        used = int(np.count_nonzero(samples))
-        # Where every metric applies to every sample, a mark counts 1 divided by the number of metrics.
-        self._divisors = used * samples / max(1, int(np.count_nonzero(self.rated)))
-        self.shares = np.zeros(len(applies)), np.zeros(len(applies))
-        self.weights = None if applies.size and applies.all() else np.zeros(len(applies))
-
-    def add(self, column: int, before: _Floats, after: _Floats) -> None:
-        """Add the shares of a metric, by sample, in both runs."""
-        divisor, inside = float(self._divisors[column]), self._applies[:, column]
-        if self.weights is None:
-            self.shares[0][:] += before / divisor
-            self.shares[1][:] += after / divisor
-        elif divisor:
-            self.shares[0][inside] += before[inside] / divisor
-            self.shares[1][inside] += after[inside] / divisor
-            self.weights[inside] += 1 / divisor
-
-
-def _card(run: RunColumns, name: str) -> MetricCard:
-    return run.marks.cards[_place(run, name)]
-
-
-def _place(run: RunColumns, name: str) -> int:
-    return next(place for place, card in enumerate(run.marks.cards) if card.name == name)
-
-
-def _side(run: RunColumns, name: str, positions: _Places) -> _Side:
-    place, marks = _place(run, name), run.marks
-    return _Side(marks.passed[:, :, place][positions], marks.causes[:, :, place][positions] == SCORED)
-
-
-def _metric_passed(run: RunColumns, name: str) -> _Bools:
-    """Whether a metric passed, for each sample that it applies to and each repetition."""
-    place = _place(run, name)
-    return np.asarray(run.marks.passed[run.marks.applies_to(slice(None))[:, place], :, place])
-
-
-def _all_passed(run: RunColumns, names: list[str]) -> _Bools:
-    """Whether all metrics that apply passed, for each sample that one applies to and each repetition."""
-    places = [_place(run, name) for name in names]
-    applies = run.marks.applies_to(slice(None))[:, places]
-    every = np.asarray((run.marks.passed[:, :, places] | ~applies[:, None, :]).all(axis=2))
-    return every if applies.all() else every[applies.any(axis=1)]
-
-
-def _pass_rate(passed: _Bools) -> float:
-    return int(np.count_nonzero(passed)) / passed.size if passed.size else 0.0
-
-
-def _mean_scores(scores: _Floats, scored: _Bools) -> _Floats:
-    """The mean score of each sample; 0 where it has none."""
-    means = np.asarray(np.where(scored, scores, 0.0).sum(axis=1))
-    means /= np.maximum(scored.sum(axis=1, dtype=np.int32), 1)
-    return means
-
-
-def _mean_bounds(before: tuple[_Floats, _Bools], after: tuple[_Floats, _Bools]) -> Interval | None:
-    """What the mean difference of all samples could be, whatever scores the unscored marks would have."""
-    if before[1].all() and after[1].all():
-        return None
-    low = np.where(after[1], after[0], 0.0).mean() - np.where(before[1], before[0], 1.0).mean()
-    high = np.where(after[1], after[0], 1.0).mean() - np.where(before[1], before[0], 0.0).mean()
-    return Interval(float(low), float(high))
-
-
-def _noise(before: _Side, after: _Side) -> NoiseSplit | None:
-    """Where the noise of a pass-rate comes from; None where a run has no repetitions."""
-    if before.passed.shape[1] < 2 or after.passed.shape[1] < 2:
-        return None
-    return noise_split(before.passed.astype(np.float64), after.passed.astype(np.float64))
-
-
-def _pass_table(before: _Floats, after: _Floats) -> PassTable:
-    was, now = before >= 0.5, after >= 0.5
-    failing, passing = int(np.count_nonzero(was & ~now)), int(np.count_nonzero(~was & now))
-    test = mcnemar(failing, passing)
-    return PassTable(
-        passed_both=int(np.count_nonzero(was & now)),
-        newly_failing=failing,
-        newly_passing=passing,
-        failed_both=int(np.count_nonzero(~was & ~now)),
-        p_value=test.p_value,
-        mid_p=test.mid_p,
-    )
-
-
-def _with_metrics(origin: DifferenceOrigin, numbers: Sequence[float | None]) -> DifferenceOrigin:
+def _with_metrics(origin: DifferenceOrigin, before: float | None, after: float | None) -> DifferenceOrigin:
     """The origin of the change of a number of whole runs, of which metrics that cannot be compared are a part."""
-    before, after = numbers
     total = origin.total if before is None or after is None else after - before
     return DifferenceOrigin(
         total=total,
@@ -552,18 +472,3 @@ def _with_metrics(origin: DifferenceOrigin, numbers: Sequence[float | None]) -> 
         dataset=origin.dataset,
         metrics=total - origin.total if abs(total - origin.total) > _ROUNDING else 0.0,
     )
-
-
-def _known_means(values: _Floats) -> _Floats:
-    """The mean of each row over what is known; NaN where nothing is."""
-    if values.shape[1] == 1:
-        return values[:, 0]
-    known = ~np.isnan(values)
-    counts = known.sum(axis=1)
-    sums = np.where(known, values, 0.0).sum(axis=1)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-
-def _per_pass(run: RunColumns, values: _Floats, compared: list[str]) -> float | None:
-    passes = int(np.count_nonzero(_all_passed(run, compared))) if compared else 0
-    return float(np.nansum(values)) / passes if passes else None

@@ -11,7 +11,8 @@ import msgspec
 from deemster.comparison._comparison_dataframe import comparison_dataframe
 from deemster.comparison._comparison_page import comparison_notebook, comparison_page
 from deemster.comparison.comparison_comment import comparison_comment
-from deemster.comparison.comparison_sections import comparison_sections, comparison_summary, comparison_verdict
+from deemster.comparison.comparison_sections import comparison_sections, comparison_summary
+from deemster.comparison.comparison_verdict import comparison_verdict
 from deemster.gate import GateDecision
 from deemster.report.report_entries import ExecutionEntry, PrivacyEntry
 from deemster.results.compared_numbers import (
@@ -126,7 +127,7 @@ class Comparison(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forb
 
     @property
     def verdict(self) -> str:
-        """Whether the candidate is worse, in one sentence."""
+        """What became of samples, and what that means: two sentences."""
         return comparison_verdict(self)
 
     def sections(self, *, full: bool = True) -> list[TextSection]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from deemster.comparison.comparison_sections import comparison_sections, comparison_verdict, describe_change
+from deemster.comparison.comparison_sections import comparison_sections, describe_example
+from deemster.comparison.comparison_verdict import describe_change, describe_samples
 from deemster.report.pull_request_comment import CommentContent, render_comment, run_notes
 from deemster.text.text_sections import with_keys
 
@@ -33,7 +34,8 @@ def comparison_comment(comparison: Comparison, report: Report | None = None) -> 
 def _compared(comparison: Comparison) -> CommentContent:
     run = comparison.candidate
     headline, *parts = comparison_sections(comparison, full=False)
-    lines = [line for line in headline.lines if not line[0].startswith("Gate:")]
+    change = describe_change(comparison)
+    lines = [line for line in headline.lines if line[0] != change and not line[0].startswith("Gate:")]
     warnings = [line for line in lines if line[0].startswith("Warning:")]
     runs = tuple(part for line in lines if line not in warnings for part in (*line, " "))[:-1]
     broken = [example for example in comparison.examples if example.status == "newly_failing"]
@@ -41,11 +43,12 @@ def _compared(comparison: Comparison) -> CommentContent:
         suite=run.suite or run.dataset,
         gate=comparison.gate,
         part=run.part,
-        verdict=comparison_verdict(comparison),
+        verdict=describe_samples(comparison),
+        meaning=change,
         notes=[*warnings[:_MOST_WARNINGS], runs],
         tables=with_keys(parts, ("pass-rates", "cohorts")),
-        title="Newly failing samples",
+        title="Samples that broke",
         total=comparison.statuses.get("newly_failing", 0),
-        samples=[describe_change(comparison, example) for example in broken],
+        samples=[describe_example(comparison, example) for example in broken],
         run=(run.id, comparison.tool_version),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from deemster.comparison.comparison import Comparison
-from deemster.gate.baseline_gate import BaselineEvidence, LostScore, baseline_checks
+from deemster.gate.baseline_gate import BaselineEvidence, BrokenSample, LostScore, baseline_checks
 from deemster.gate.confirmation import newly_failing
 from deemster.gate.gate_decision import GateDecision, conclude
 from deemster.gate.read_gate import EVERY, BaselineRules, GateRules
@@ -41,17 +41,18 @@ def baseline_evidence(comparison: Comparison, *, cohorts: Sequence[str]) -> Base
         not_comparable=dict(comparison.not_comparable),
         drift={name: metric.drift for name, metric in comparison.metrics.items() if metric.drift is not None},
         newly_failing=comparison.table.newly_failing,
-        newly_failing_ids=_first_broken(comparison),
+        first_broken=_first_broken(comparison),
         largest_drop=max(drops, key=lambda lost: lost.drop, default=None),
         noise={name: found for name, found in splits.items() if found is not None},
         anchors=comparison.anchors,
     )
 
 
-def _first_broken(comparison: Comparison) -> tuple[str, ...]:
-    """The ids of the first samples that newly fail, the worst first."""
-    broken = islice(newly_failing(comparison.changes), _MOST_NAMED)
-    return tuple(change.candidate.id for change in broken if change.candidate is not None)
+def _first_broken(comparison: Comparison) -> tuple[BrokenSample, ...]:
+    """The first samples that newly fail, the worst first."""
+    sides = (change.candidate for change in newly_failing(comparison.changes))
+    broken = (BrokenSample(id=side.id, position=side.position) for side in sides if side is not None)
+    return tuple(islice(broken, _MOST_NAMED))
 
 
 def decide_comparison(gate: GateRules, comparison: Comparison) -> GateDecision:

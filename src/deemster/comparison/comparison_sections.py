@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from deemster.comparison.comparison_verdict import describe_change, describe_samples, format_level, format_points
 from deemster.errors import plural
 from deemster.report.failing_samples import describe_unscored, detail_notes, quoted_field, word_difference
 from deemster.report.gate_sections import gate_section, gate_verdict
@@ -40,10 +41,20 @@ _NOTES = 3
 _ROUNDING = 1e-8
 _USAGE = {"cost_usd": "cost in USD", "tokens": "tokens", "latency_ms": "latency in ms"}
 _EXAMPLES = {
-    "newly_failing": "Newly failing samples",
-    "newly_passing": "Newly passing samples",
+    "newly_failing": "Samples that broke",
+    "newly_passing": "Samples that were fixed",
     "regressed": "Samples that got worse",
     "unscored_now": "Samples that have no score now",
+}
+# What became of a sample, in words.
+STATUS_WORDS = {
+    "newly_failing": "broke",
+    "newly_passing": "fixed",
+    "regressed": "got worse",
+    "improved": "got better",
+    "unscored_now": "no score now",
+    "scored_now": "has a score now",
+    "stable": "as before",
 }
 _BROKEN = ("newly_failing", "unscored_now")
 # The sections in the summary of a GitHub job.
@@ -58,7 +69,7 @@ def comparison_sections(comparison: Comparison, *, full: bool = True) -> list[Te
         full: Whether details of the tests, and more samples, are shown.
     """
     parts = [
-        _headline(comparison),
+        comparison_headline(comparison),
         *(() if comparison.gate is None else (gate_section(comparison.gate, comparison.candidate.part),)),
         _numbers(comparison),
         *_corrected(comparison),
@@ -72,103 +83,29 @@ def comparison_sections(comparison: Comparison, *, full: bool = True) -> list[Te
     return [*parts, *_details(comparison)] if full else parts
 
 
-def comparison_verdict(comparison: Comparison) -> str:
-    """Whether the candidate is worse, in one sentence: the first thing a reader wants to know."""
-    macro, margin = comparison.macro_f1, comparison.margin
-    if macro.difference is None or macro.interval is None:
-        return "Nothing can be compared: no metric is the same in both runs."
-    moved = "did not change"
-    if macro.difference:
-        moved = f"{'fell' if macro.difference < 0 else 'rose'} by {_points(abs(macro.difference))}"
-    low, high = (_points(end, unit=False, sign=True) for end in macro.interval)
-    told = f"macro-F1 {moved} over {plural(comparison.samples.paired, 'sample')}"
-    told += f", {_level(comparison)} interval {low} to {high}"
-    reach = macro.certifiable
-    certified = f"; this set could certify a margin of {_points(reach)}" if reach is not None and reach < 1 else ""
-    if margin is None:
-        if macro.interval.high < 0:
-            return f"Worse: {told}."
-        if macro.interval.low > 0:
-            return f"Better: {told}."
-        return f"Not shown to be worse: {told}{certified}."
-    drop, statuses = _points(margin), _margin_statuses(comparison, margin)
-    failed, unsure = (_share_of_rates(statuses, status) for status in ("fail", "inconclusive"))
-    if "fail" in statuses:
-        return f"Worse by more than {drop}{failed}: {told}."
-    if "inconclusive" in statuses:
-        reached = "" if unsure else certified
-        return f"Not enough data to say whether it is worse by more than {drop}{unsure}: {told}{reached}."
-    return f"Not worse by more than {drop}: {told}."
+def comparison_headline(comparison: Comparison) -> TextSection:
+    """What became of samples, what that means, what the gate decides, what to mind, and which runs these are.
 
-
-def comparison_kind(comparison: Comparison) -> str:
-    """How a comparison came out: `pass`, `fail` or `inconclusive`; what the gate decided where one was asked."""
-    macro, margin = comparison.macro_f1, comparison.margin
-    if comparison.gate is not None and comparison.gate.checks:
-        return comparison.gate.decision
-    if macro.difference is None or macro.interval is None:
-        return "inconclusive"
-    if margin is not None:
-        statuses = _margin_statuses(comparison, margin)
-        return next((status for status in ("fail", "inconclusive") if status in statuses), "pass")
-    return "fail" if macro.interval.high < 0 else "pass" if macro.interval.low > 0 else "inconclusive"
-
-
-def _share_of_rates(statuses: Sequence[str], status: str) -> str:
-    """Of how many pass-rates a verdict speaks: a gate holds several of them to the margin.
-
-    >>> _share_of_rates(["fail"], "fail"), _share_of_rates(["fail", "pass"], "fail")
-    ('', ' in 1 of 2 pass-rates')
+    Args:
+        comparison: The comparison.
     """
-    count = statuses.count(status)
-    if len(statuses) == 1:
-        return ""
-    return f" in all {count} pass-rates" if count == len(statuses) else f" in {count} of {len(statuses)} pass-rates"
-
-
-def _margin_statuses(comparison: Comparison, margin: float) -> list[str]:
-    """What the checks of the margin say, of every pass-rate; of macro-F1 where no gate decided."""
-    if comparison.gate is not None:
-        return [check.status for check in comparison.gate.checks if check.name.startswith("baseline.margin.")]
-    macro = comparison.macro_f1
-    if macro.lower_bound is not None and macro.lower_bound > -margin:
-        return ["pass"]
-    is_worse = macro.p_beyond is not None and macro.p_beyond < 1 - comparison.confidence
-    return ["fail" if is_worse else "inconclusive"]
-
-
-def _points(share: float | None, *, unit: bool = True, sign: bool = False) -> str:
-    """A share in percentage points.
-
-    >>> _points(0.036), _points(-0.012, unit=False, sign=True), _points(0.0001), _points(0.01)
-    ('3.6 points', '-1.2', '0.01 points', '1.0 points')
-    """
-    if share is None:
-        return "n/a"
-    places = ".1f" if not share or abs(share) >= 0.0005 else ".1g"
-    number = f"{100 * share:{'+' if sign and share else ''}{places}}"
-    return f"{number} points" if unit else number
-
-
-def _level(comparison: Comparison) -> str:
-    return f"{100 * comparison.confidence:.4g}%"
-
-
-def _headline(comparison: Comparison) -> TextSection:
     counts, gate = comparison.samples, comparison.gate
-    lines: list[TextLine] = [] if gate is None else [(gate_verdict(gate, comparison.candidate.part),)]
+    lines: list[TextLine] = [(change,)] if (change := describe_change(comparison)) else []
+    lines += [] if gate is None else [(gate_verdict(gate, comparison.candidate.part),)]
     lines += (("Warning: ", SentenceText(warning)) for warning in comparison.warnings)
     lines += _drifts(comparison)
     lines += _uneven_errors(comparison)
     lines += (_name_run("Baseline", comparison.baseline), _name_run("Candidate", comparison.candidate))
-    both = f"{plural(counts.paired, 'sample')} in both runs, {counts.added:,} added, {counts.removed:,} removed"
+    both = f"{plural(counts.paired, 'sample')} in both runs"
+    both += f", {counts.added:,} added" if counts.added else ""
+    both += f", {counts.removed:,} removed" if counts.removed else ""
     units = comparison.macro_f1.units
     together = () if comparison.cluster is None else (f"; {units:,} clusters by ", DataText(comparison.cluster))
     lines.append((both, *together, "."))
     if comparison.privacy.removed:
         left_out = ", ".join(comparison.privacy.removed)
         lines.append((f"Left out ({comparison.privacy.level}): {left_out}.",))
-    return TextSection((comparison_verdict(comparison),), lines, key="headline")
+    return TextSection(describe_samples(comparison), lines, key="headline")
 
 
 def _name_run(role: str, run: ComparedRun) -> TextLine:
@@ -181,19 +118,20 @@ def _noise(noise: NoiseSplit) -> TextLine:
     """What more repetitions, or more samples, would bring."""
     own = "" if noise.share_within is None else f"{noise.share_within:.0%} of the noise is the system's own variation. "
     now, repeated, wider = noise.standard_error, noise.error_twice_repetitions, noise.error_twice_samples
-    change = f"Twice the repetitions would bring the standard error of the pass-rate's change from {_points(now)}"
-    return (f"{own}{change} to {_points(repeated)}, twice the samples to {_points(wider)}.",)
+    change = f"Twice the repetitions would bring the standard error of the pass-rate's change from {format_points(now)}"
+    return (f"{own}{change} to {format_points(repeated)}, twice the samples to {format_points(wider)}.",)
 
 
 def _resolution(comparison: Comparison) -> Iterator[TextLine]:
     """What such a comparison can show at all."""
     macro = comparison.macro_f1
     if macro.detectable is not None:
-        yield (f"Such a comparison finds a drop of macro-F1 of {_points(macro.detectable)} with power 0.8.",)
+        drop = format_points(macro.detectable)
+        yield (f"With so many samples, a drop of the mean pass-rate by {drop} is noticed four times out of five.",)
     if macro.certifiable is not None:
-        ideal = _points(macro.certifiable_unchanged)
-        told = f"It certifies that macro-F1 fell by at most {_points(macro.certifiable)}"
-        yield (f"{told}; if nothing had changed, {ideal}.",)
+        ideal = format_points(macro.certifiable_unchanged)
+        found = f"A drop of more than {format_points(macro.certifiable)} is ruled out"
+        yield (f"{found}; if nothing had changed, one of more than {ideal} would be.",)
     if comparison.noise is not None:
         yield _noise(comparison.noise)
 
@@ -216,7 +154,7 @@ def _uneven_errors(comparison: Comparison) -> Iterator[TextLine]:
     for name, found in (comparison.corrected or {}).items():
         if found.is_error_different and found.error_difference is not None:
             side = "candidate" if found.error_difference < 0 else "baseline"
-            size = _points(abs(found.error_difference))
+            size = format_points(abs(found.error_difference))
             why = f"beside the labels, the judge is kinder to the {side}, by {size}"
             yield ("Warning: the naive comparison of ", MetricName(name), f" is not to be believed: {why}.")
 
@@ -245,17 +183,17 @@ def _corrected(comparison: Comparison) -> Iterator[TextSection]:
         )
         for name, found in comparison.corrected.items()
     ]
-    head = ("metric", "number", "labels", "change by the judge", "corrected", f"{_level(comparison)} interval")
+    head = ("metric", "number", "labels", "change by the judge", "corrected", f"{format_level(comparison)} interval")
     lines: list[TextLine] = [("Each run is corrected by labels of people on its own outputs.",)]
     yield TextSection(("Corrected by labels",), lines, TextTable(head, rows), errors, key="corrected")
 
 
 def _numbers(comparison: Comparison) -> TextSection:
     """The narrow main table: macro-F1, the pass-rate of the run, and that of each metric."""
-    interval = f"{_level(comparison)} interval"
-    head = ("number", "before", "now", "change", interval, "p", "newly failing", "newly passing")
+    interval = f"{format_level(comparison)} interval"
+    head = ("number", "before", "now", "change", interval, "p", "broke", "fixed")
     rows: list[TextLine] = [
-        ("macro-F1", *_cells(comparison.macro_f1), "", ""),
+        ("mean pass-rate", *_cells(comparison.macro_f1), "", ""),
         ("all metrics pass", *_cells(comparison.pass_rate), *_flips(comparison.table)),
     ]
     rows += ((MetricName(name), *_cells(one.pass_rate), *_flips(one.table)) for name, one in comparison.metrics.items())
@@ -264,7 +202,7 @@ def _numbers(comparison: Comparison) -> TextSection:
         ("Not compared: ", MetricName(name), ": ", SentenceText(why), ".")
         for name, why in comparison.not_comparable.items()
     )
-    meant = [("Macro-F1 is the mean of the metrics' pass-rates.",)]
+    meant = [("The mean pass-rate, that of the metrics' pass-rates, is `macro_f1` in files and in Python.",)]
     rates = [comparison.macro_f1, comparison.pass_rate, *(one.pass_rate for one in comparison.metrics.values())]
     plots = _changes(comparison, rates, line=None if comparison.margin is None else -comparison.margin)
     return TextSection(("Pass-rates",), meant, TextTable(head, rows, ("p", "before"), plots), after, key="pass-rates")
@@ -277,8 +215,8 @@ def _changes(comparison: Comparison, numbers: Sequence[Difference], *, line: flo
     reach = [end for number in every for end in number.interval or (number.difference,)]
     scale = scale_around_zero([*reach, comparison.margin])
     cells = [IntervalCell(number.difference, number.interval) for number in numbers]
-    name = "change" if line is None else f"change, and the margin of {_points(-line)}"
-    return drawn_columns(PlotColumn(name, cells, f"{_level(comparison)} interval", scale, line))
+    name = "change" if line is None else f"change, and the margin of {format_points(-line)}"
+    return drawn_columns(PlotColumn(name, cells, f"{format_level(comparison)} interval", scale, line))
 
 
 def _cells(rate: Difference) -> TextLine:
@@ -311,7 +249,7 @@ def _means(comparison: Comparison) -> Iterator[TextSection]:
         for name, metric in graded.items()
     ]
     if rows:
-        interval = f"{_level(comparison)} interval"
+        interval = f"{format_level(comparison)} interval"
         head = ("metric", "before", "now", "change", interval, "p", "better", "worse", "left out")
         lines: list[TextLine] = [("Over the samples that both runs scored.",)]
         plots = _changes(comparison, [metric.mean for metric in graded.values()])
@@ -327,12 +265,12 @@ def _means(comparison: Comparison) -> Iterator[TextSection]:
 
 def _origins(comparison: Comparison) -> Iterator[TextSection]:
     names = ("outputs", "judge", "unscored", "dataset", "metrics")
-    origins = {"macro-F1": comparison.macro_f1_origin, "all metrics pass": comparison.pass_rate_origin}
+    origins = {"mean pass-rate": comparison.macro_f1_origin, "all metrics pass": comparison.pass_rate_origin}
     used = [name for name in names if any(abs(getattr(origin, name)) > _ROUNDING for origin in origins.values())]
     told = {
         "outputs": "outputs that changed",
-        "judge": "other marks of equal outputs",
-        "unscored": "marks that came or went",
+        "judge": "other scores of equal outputs",
+        "unscored": "scores that came or went",
         "dataset": "samples that were added, removed or edited",
         "metrics": "metrics that cannot be compared",
     }
@@ -350,14 +288,14 @@ def _origins(comparison: Comparison) -> Iterator[TextSection]:
 
 
 def _cohorts(comparison: Comparison) -> Iterator[TextSection]:
-    head = ("cohort", "samples", "before", "now", "change", f"{_level(comparison)} interval", "p")
+    head = ("cohort", "samples", "before", "now", "change", f"{format_level(comparison)} interval", "p")
     cohorts = [cohort for cohort in comparison.cohorts if cohort.macro_f1.difference is not None]
     rows = [(DataText(cohort.label), f"{cohort.samples:,}", *_cells(cohort.macro_f1)) for cohort in cohorts]
     if rows:
         note = "These p-values are not corrected for the number of rows."
         plots = _changes(comparison, [cohort.macro_f1 for cohort in cohorts])
         table = TextTable(head, rows, ("p", "before"), plots)
-        yield TextSection(("Macro-F1 by cohort",), table=table, after=[(note,)], key="cohorts")
+        yield TextSection(("Mean pass-rate by cohort",), table=table, after=[(note,)], key="cohorts")
 
 
 def _usage(comparison: Comparison) -> Iterator[TextSection]:
@@ -372,7 +310,7 @@ def _usage(comparison: Comparison) -> Iterator[TextSection]:
         for name, usage in comparison.usage.items()
     ]
     if rows:
-        interval = f"{_level(comparison)} interval"
+        interval = f"{format_level(comparison)} interval"
         head = ("for each sample", "before", "now", "change", interval, "for each pass, before", "for each pass, now")
         yield TextSection(("Usage and cost",), table=TextTable(head, rows), key="usage")
 
@@ -387,7 +325,7 @@ def _amount(value: float | None) -> str:
 
 
 def _statuses(comparison: Comparison) -> TextSection:
-    rows = [(name.replace("_", " "), f"{count:,}") for name, count in comparison.statuses.items() if count]
+    rows = [(STATUS_WORDS.get(name, name), f"{count:,}") for name, count in comparison.statuses.items() if count]
     return TextSection(("Samples",), table=TextTable(("status", "samples"), rows), key="samples")
 
 
@@ -408,18 +346,18 @@ def example_sections(comparison: Comparison, *, full: bool = True) -> Iterator[T
         names = tuple(part for name in listed for part in (", ", name))[1:]
         rest = count - len(shown) - len(listed)
         after: list[TextLine] = [(f"... and {rest:,} more.",)] if rest > 0 else []
-        details = [describe_change(comparison, example) for example in shown]
+        details = [describe_example(comparison, example) for example in shown]
         yield TextSection((f"{title}: {count:,}",), [names] if names else [], details=details, after=after, key=status)
 
 
-def describe_change(comparison: Comparison, example: ComparedSample) -> TextDetail:
-    """What a sample asked and expected, what both runs answered, and what the metrics say."""
+def describe_example(comparison: Comparison, example: ComparedSample) -> TextDetail:
+    """What a sample asked and expected, what came out in both runs, and what the metrics say."""
     title: list[str] = [DataText(example.id)]
     if example.tags:
         title += [" (", DataText(", ".join(example.tags)), ")"]
     before, after = example.baseline, example.candidate
     fields = [
-        *quoted_field("question", example.input),
+        *quoted_field("input", example.input),
         *quoted_field("expected", example.expected_output),
         *_answers(before, after),
         *_marks(comparison, {} if before is None else before.marks, {} if after is None else after.marks),
@@ -431,12 +369,12 @@ def _answers(before: ExecutionEntry | None, after: ExecutionEntry | None) -> Ite
     """Both answers: as one text with what went and what came, where that can be read, else one after the other."""
     old, new = (None if side is None else side.output for side in (before, after))
     if old is not None and old == new:
-        yield from quoted_field("both answers", old)
+        yield from quoted_field("both outputs", old)
     elif old is not None and new is not None and (parts := word_difference(old, new)):
-        yield TextField("answer, before to now", parts)
+        yield TextField("output, before to now", parts)
     else:
-        yield from quoted_field("answer before", old)
-        yield from quoted_field("answer now", new)
+        yield from quoted_field("output before", old)
+        yield from quoted_field("output now", new)
 
 
 def _marks(
@@ -475,7 +413,7 @@ def _describe_mark(mark: MarkEntry) -> TextLine:
 
 def _details(comparison: Comparison) -> Iterator[TextSection]:
     """What a statistician asks for: effects, resolution, the tables of the tests."""
-    numbers: dict[str, Difference] = {"macro-F1": comparison.macro_f1, "all metrics pass": comparison.pass_rate}
+    numbers: dict[str, Difference] = {"mean pass-rate": comparison.macro_f1, "all metrics pass": comparison.pass_rate}
     numbers |= {MetricName(name): metric.pass_rate for name, metric in comparison.metrics.items()}
     head: TextLine = ("number", "units", "interval by", "effect", "better", "equal", "worse", "one-sided bounds")
     head = (*head, "finds a drop of", "certifies", "if unchanged")

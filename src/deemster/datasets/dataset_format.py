@@ -39,9 +39,9 @@ class DatasetHeader(_Facts, forbid_unknown_fields=True, kw_only=True):
 
 
 class DatasetFile(_Facts, forbid_unknown_fields=True, kw_only=True):
-    """A dataset: golden samples with a name."""
+    """A dataset: golden samples, called as their file where they have no name."""
 
-    name: NonBlank
+    name: NonBlank | msgspec.UnsetType = msgspec.UNSET
     samples: Annotated[list[SampleRow], Meta(min_length=1)]
 
 

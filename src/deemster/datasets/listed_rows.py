@@ -138,7 +138,7 @@ def read_root(
         where = document.where if document else pointer
         raise DatasetError(sort_issues([*issues, *found, *repeated_ids(samples, "samples", where)]))
 
-    return build_header(dataset, name="", warnings=warnings), rows
+    return build_header(dataset, name=FilePath(file).stem, warnings=warnings), rows
 
 
 def _hash_rows(rows: list[SampleRow]) -> ListedRows | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol
@@ -38,6 +39,11 @@ class SelectedPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def stopped_early(self) -> bool:
         """Whether the run stopped once its margins were settled, as earlier versions could."""
         return self.selection is not None and self.selection.endswith("--until-decided")
+
+    @property
+    def is_of_failed(self) -> bool:
+        """Whether it holds only what failed in an earlier run, so that a bound of the whole run says nothing of it."""
+        return any(word.startswith("failed:") for word in shlex.split(self.selection or ""))
 
     def describe(self) -> str:
         """The part in words.

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACE = re.compile("[ \t\r\n\v\f]+")
+_WORD = re.compile(r"[^\W_]+")
+_MOST_RELATED = 3
 _HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]"
 )
@@ -98,10 +100,26 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of an error message about an unknown word: the nearest known one, else all of them."""
+    """The end of an error message about an unknown word: the nearest known one, else those that share a word, else all.
+
+    >>> did_you_mean("hit-rate", ["exact-match", "hit", "recall"])
+    'Did you mean `hit`?'
+    """
     names = list(known)
     guess = nearest(word, names)
-    return f"Did you mean `{guess}`?" if guess else f"Known: {list_names(names)}."
+    if guess is not None:
+        return f"Did you mean `{guess}`?"
+
+    related = [name for name in names if not _words(name).isdisjoint(_words(word))]
+    whole = [name for name in related if _words(name) <= _words(word)]
+    if whole or 0 < len(related) <= _MOST_RELATED:
+        return f"Did you mean {' or '.join(f'`{name}`' for name in (whole or related)[:_MOST_RELATED])}?"
+    return f"Known: {list_names(names)}."
+
+
+def _words(name: str) -> set[str]:
+    """The words of a name."""
+    return {*_WORD.findall(name.casefold())}
 
 
 def list_names(names: Iterable[str], *, limit: int = 20) -> str:

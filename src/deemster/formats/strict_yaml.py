@@ -13,6 +13,7 @@ import yaml
 from yaml._yaml import CParser
 from yaml.events import AliasEvent, MappingStartEvent, ScalarEvent, SequenceStartEvent
 
+from deemster.formats._yaml_mistakes import describe_mistake
 from deemster.formats.document import DEPTH, Document, Reading
 
 ALIASED = 100_000
@@ -77,11 +78,8 @@ def yaml_document(text: str, reading: Reading) -> Document:
         reading.refuse(f"The character {code} cannot stand in YAML; write it as an escape in double quotes.", line=line)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        problem = error.problem or error.context or "it cannot be parsed"
-        if "escape code" in problem:
-            problem += " (a lone surrogate, or a pair of them: write the character itself)"
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        reading.refuse(f"This is not YAML: {problem}.", line=line, column=column)
+        reading.refuse(f"This is not YAML: {describe_mistake(error, text)}.", line=line, column=column)
     return Document(value, file=reading.file, places=builder.places)
 
 

@@ -43,6 +43,18 @@ class LostScore(msgspec.Struct, frozen=True, kw_only=True):
     drop: float
 
 
+class BrokenSample(msgspec.Struct, frozen=True, kw_only=True):
+    """A sample that passed before and does not pass now.
+
+    Attributes:
+        id: Its id.
+        position: Its place in the dataset of the run.
+    """
+
+    id: str
+    position: int
+
+
 class SequentialCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What a run of an earlier version knew of one margin, which it looked at after every sample until it was settled.
 
@@ -78,7 +90,7 @@ class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
         not_comparable: Metrics that cannot be compared, and why.
         drift: By metric, how the marks of equal outputs moved.
         newly_failing: How many samples passed before and do not pass now.
-        newly_failing_ids: The first of them, the worst first; none in what earlier versions stored.
+        first_broken: The first of them, the worst first; none in what earlier versions stored.
         largest_drop: The sample that lost most of a score; None where none lost anything.
         confirmation: Which newly failing samples really fail; None where none was run again.
         sequence: By the name of a margin check, what a run knew that stopped once it was settled; None for other runs.
@@ -97,7 +109,7 @@ class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
     not_comparable: dict[str, str]
     drift: dict[str, JudgeDrift]
     newly_failing: int
-    newly_failing_ids: tuple[str, ...] = ()
+    first_broken: tuple[BrokenSample, ...] = ()
     largest_drop: LostScore | None
     confirmation: Confirmation | None = None
     sequence: Mapping[str, SequentialCheck] | None = None
@@ -366,8 +378,8 @@ def _newly_failing_check(most: int, evidence: BaselineEvidence) -> GateCheck:
     """Samples that newly fail; those that running them again showed to be flaky do not count."""
     count, found = evidence.newly_failing, evidence.confirmation
     because = f"{plural(count, 'sample')} passed before and {'does' if count == 1 else 'do'} not pass now"
-    if evidence.newly_failing_ids:
-        because += f": {list_first(evidence.newly_failing_ids, count)}"
+    if evidence.first_broken:
+        because += f": {list_first([sample.id for sample in evidence.first_broken], count)}"
     if found is not None:
         flaky, open_ = found.count("flaky"), count - found.count("flaky") - found.count("confirmed")
         because += f"; {found.count('confirmed'):,} confirmed by running them again, {flaky:,} flaky"

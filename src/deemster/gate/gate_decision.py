@@ -19,6 +19,9 @@ Status: TypeAlias = Literal["pass", "fail", "inconclusive", "skipped"]
 # What rules about the result of an aggregator look at.
 AGGREGATES = ("aggregate_success", "aggregate_score")
 _ATTACKS = ("critical_successes", "attack_success")
+# What says something of any part of a dataset: what could not be scored, what it cost, how long it took.
+_OF_ANY_PART = frozenset({"unscored", "samples_unscored", "cost_usd", "p95_latency_s"})
+_WHOLE_DECIDES = "only what failed before was run; the whole suite decides"
 _NOWHERE = "this metric applies to none of the samples"
 
 
@@ -115,12 +118,14 @@ def decide_gate(
     metrics: Mapping[str, str],
     against_baseline: Iterable[GateCheck] = (),
     is_part: bool = False,
+    is_of_failed: bool = False,
     name_samples: NameSamples = name_no_samples,
 ) -> GateDecision:
     """Check every rule against a summary.
 
     A rule about a metric that applies to no sample of a cohort is skipped. So is one about the run, where that is only
-    a part of its dataset; a whole run in which a metric applies nowhere does not reach what is required of it.
+    a part of its dataset; a whole run in which a metric applies nowhere does not reach what is required of it. Where
+    only samples ran that failed before, every bound of a quality is skipped, since it is one of the whole run.
 
     Args:
         gate: The rules.
@@ -128,11 +133,29 @@ def decide_gate(
         metrics: Names of the run's metrics, and other spellings of them, by name.
         against_baseline: The checks against a baseline.
         is_part: Whether the run took only a part of its dataset.
+        is_of_failed: Whether that part holds only what failed before.
         name_samples: Says which samples broke the rules that fail.
     """
     outcomes = [outcome for rule in gate.rules for outcome in _checks(rule, gate, summary, metrics, is_part=is_part)]
+    if is_of_failed:
+        outcomes = [_left_to_the_whole(outcome) for outcome in outcomes]
+        against_baseline = [_without_margin(check) for check in against_baseline]
+
     checks = _with_samples(outcomes, name_samples)
     return conclude((*checks, *against_baseline), mode=gate.decision)
+
+
+def _left_to_the_whole(outcome: _Outcome) -> _Outcome:
+    """What becomes of a rule where only samples ran that failed before."""
+    if outcome.rule.quantity in _OF_ANY_PART:
+        return outcome
+    return outcome._replace(check=msgspec.structs.replace(outcome.check, status="skipped", because=_WHOLE_DECIDES))
+
+
+def _without_margin(check: GateCheck) -> GateCheck:
+    if not check.name.startswith("baseline.margin."):
+        return check
+    return msgspec.structs.replace(check, status="skipped", because=_WHOLE_DECIDES)
 
 
 def _with_samples(outcomes: Sequence[_Outcome], name_samples: NameSamples) -> Iterator[GateCheck]:

@@ -86,6 +86,22 @@ class ImprovementSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 USUAL_IMPROVEMENT: Final = ImprovementSettings()
 
 
+class WriterRole(NamedTuple):
+    """Who proposes wordings, as what names the roles that are asked."""
+
+    role: str
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return "The writer"
+
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The model roles it asks."""
+        return (self.role,)
+
+
 class ImprovementStopped(Exception):  # noqa: N818 - it never leaves this room: it becomes the reason why the work ended
     """Models cannot be asked any further."""
 

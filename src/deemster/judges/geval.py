@@ -45,19 +45,27 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
     The quality is a `preset`, or `steps`, or `criteria` in free text, from which the first model writes the steps:
     once, since the request is the same for every sample and the cache answers all further ones. What is given beside a
     preset takes the place of the preset's own.
+
     `fields` are shown to the judge: `input` (`input.question`, else the whole input as JSON), `expected_output`,
     `actual_output`, and `context`: the texts in `output.retrieved`, else `input.context`, else `metadata.context`, a
-    text or a list of texts or of maps with a `text`. `rubric` is a list of bands `{range: [low, high], outcome}` that
-    cover neighbouring whole numbers, 0 to 10 unless given. The score is (value - low) / (high - low); where
-    `higher_is_better` is false it passes at or below the threshold. `strict` makes everything but the best value the
-    worst; of an expectation the nearest whole number counts.
+    text or a list of texts or of maps with a `text`. `info` is what else the judge should know, and `few_shot` a list
+    of cases with their `score` and `reason`.
+
+    `rubric` is a list of bands `{range: [low, high], outcome}` that cover neighbouring whole numbers, 0 to 10 unless
+    given. The score is (value - low) / (high - low); where `higher_is_better` is false it passes at or below the
+    threshold. `strict` makes everything but the best value the worst; of an expectation the nearest whole number
+    counts. A number off the rubric is asked for once more and then unscored.
+
     `scoring` is `integer`, the number the judge wrote; `logprobs`, its expectation over what the judge might have
     written; or `samples`, the mean over `samples` answers. An expectation without log-probabilities is the number
-    written, and says so. A number off the rubric is asked for once more and then unscored. `few_shot` is a list of
-    cases with their `score` and `reason`, `info` what else the judge should know. `refusal_check` first looks whether
-    the reference declines to answer (`metadata.refusal_expected`, else the model is asked) and then judges
-    `refusal-alignment` in place of this quality. `models`, `samples`, `combine`, `weights`, `quorum`, `temperature`: as
-    of llm-as-judge; `combine` is `majority` for whole numbers and `mean` for expectations unless given.
+    written, and says so.
+
+    `refusal_check` first looks whether the reference declines to answer (`metadata.refusal_expected`, else the model is
+    asked) and then judges `refusal-alignment` in place of this quality.
+
+    `models`, `samples`, `combine`, `weights`, `quorum`, `temperature`: as of llm-as-judge; `combine` is `majority` for
+    whole numbers and `mean` for expectations unless given.
+
     Details: rubric_value, rubric_range, scoring, judge_reason, model, prompt_hash; steps where a model wrote them; mass
     or fallback with logprobs; judged_as and reference_refuses with refusal_check; of a panel votes, spread, agreement.
     Example: an answer that leaves out one of the things asked for has completeness 2 of 1 to 3, a score of 0.5.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
@@ -17,7 +16,15 @@ from deemster.errors import ConfigurationError, did_you_mean, list_names, show_v
 
 # The largest number after `@` in a spec. It fits into an integer of 64 bits.
 LARGEST = 10**18 - 1
-_MODULE = re.compile(r"\w+\.")
+# How types are called; None is said by the default, and `where` is the same of every metric.
+_SIMPLE_TYPES: dict[Any, tuple[str, ...]] = {
+    str: ("text",),
+    int: ("whole number",),
+    float: ("number",),
+    bool: ("true or false",),
+    NoneType: (),
+}
+_PLURALS = {str: "texts", float: "numbers"}
 Amount: TypeAlias = Annotated[float, Meta(ge=0)]
 PositiveNumber: TypeAlias = Annotated[float, Meta(gt=0)]
 PositiveInteger: TypeAlias = Annotated[int, Meta(ge=1)]
@@ -91,21 +98,31 @@ def check_choice(value: Any, known: Sequence[str], *, option: str, metric: str) 
 
 
 def describe_type(kind: Any) -> str:
-    """The type of an option as a person reads it: words stand for themselves, limits are left out.
+    """The type of an option in words; that it may be left out is said by its default, and limits are left out.
 
     >>> describe_type(Literal["all", "fraction"]), describe_type(PositiveInteger | None)
-    ('"all" | "fraction"', 'int | None')
+    ('`all` or `fraction`', 'whole number')
     """
+    return " or ".join(dict.fromkeys(_type_words(kind)))
+
+
+def _type_words(kind: Any) -> Iterator[str]:
+    """What each branch of a type is called."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin is Literal:
-        return " | ".join(f'"{word}"' for word in parts)
-    if origin is Annotated:
-        return describe_type(parts[0])
-    if origin in (Union, UnionType):
-        return " | ".join(map(describe_type, parts))
-    if kind is NoneType:
-        return "None"
-    return kind.__name__ if isinstance(kind, type) and not parts else _MODULE.sub("", repr(kind))
+        *words, last = (f"`{word}`" for word in parts)
+        yield f"{', '.join(words)} or {last}" if words else last
+    elif origin is Annotated:
+        yield from _type_words(parts[0])
+    elif origin in (Union, UnionType):
+        for part in parts:
+            yield from _type_words(part)
+    elif origin is None:
+        yield from _SIMPLE_TYPES.get(kind, (kind.__name__.lower(),))
+    else:
+        inner = _PLURALS.get(parts[-1])
+        name = "map" if issubclass(origin, Mapping) else "list"
+        yield f"{name} of {inner}" if inner else name
 
 
 def _check_flag(value: Any, *, option: str, metric: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deemster.errors import MissingExtraError, ReportError, did_you_mean
 from deemster.formats.dataframe import dataframe
-from deemster.report.failing_samples import detail_notes, executed_samples
+from deemster.report.failing_samples import detail_notes, executed_samples, quoted_text
 from deemster.report.report_entries import NOT_APPLICABLE, MarkEntry, ScoreEntry
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def _sample_rows(report: Report) -> Iterator[dict[str, Any]]:
             "repetitions": sample.repetitions,
             "passed": sample.passed,
             "pass_rate": sample.pass_rate,
+            "input": None if sample.input is None else quoted_text(sample.input),
             "expected_output": sample.expected_output,
             "output": executions[0].output if executions else None,
             **{name: sample.metrics[name].mean for name in report.metric_order},

@@ -65,7 +65,7 @@ def html_page(report: Report) -> str:
     """The whole report as a page; text from data is escaped and stands inside code elements."""
     headline, *sections = report.sections()
     ordered = in_order([*sections, *_length_section(report)], _ORDER)
-    return render_page(f"deemster report: {report.dataset.name}", _head(report, headline), ordered)
+    return render_page(f"deemster report: {report.run.suite or report.dataset.name}", _head(report, headline), ordered)
 
 
 def notebook_html(report: Report) -> str:

@@ -211,13 +211,15 @@ def _decide(run: FinishedRun, baseline: PinnedBaseline | None) -> GateDecision |
     if gate is None:
         return None
 
+    part = record.samples.part
     scorings = len(record.facts.scorings) if isinstance(record.facts, RunRow) else 1
     return decide_gate(
         gate,
         run.summary,
         metrics=card_spellings(record.cards),
         against_baseline=() if baseline is None else baseline.checks(gate, scorings=scorings),
-        is_part=record.samples.part is not None,
+        is_part=part is not None,
+        is_of_failed=part is not None and part.is_of_failed,
         name_samples=BrokenSamples(run.table, record.samples, record.findings.attacks).name,
     )
 

@@ -6,10 +6,10 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deemster.errors import plural
+from deemster.errors import list_first, plural
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry, UnscoredReason
 from deemster.results import SampleEntry
 from deemster.results.sample_summary import SampleEntries
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from deemster.report.report_document import Report
 
 SHOWN = 20
+# So many samples that still fail are named.
+_MOST_NAMED = 4
 # Longer texts are shown without their difference.
 _MOST_WORDS = 1_000
 # Texts that have less in common than this are shown without their difference too.
@@ -62,14 +64,18 @@ def failing_samples(report: Report) -> Iterator[ExecutedSample]:
             yield executed._replace(executions=failed)
 
 
-def worst_samples(report: Report, most: int) -> list[ExecutedSample]:
+def worst_samples(report: Report, most: int, *, before: Sequence[int] = ()) -> list[ExecutedSample]:
     """The worst samples that did not pass with those repetitions, worst first; equal ones as the dataset has them.
 
     Args:
         report: The report.
         most: How many at most.
+        before: The places of samples that come before all others, where they did not pass.
     """
-    return [_failing_sample(report, position) for position in _failing_positions(report)[:most]]
+    failing = _failing_positions(report)
+    first = [position for position in before if position in failing]
+    others = (position for position in failing if position not in first)
+    return [_failing_sample(report, position) for position in islice(chain(first, others), most)]
 
 
 def _failing_sample(report: Report, position: int) -> ExecutedSample:
@@ -119,6 +125,31 @@ def count_failing(report: Report) -> int:
     return len(_failing_positions(report))
 
 
+def describe_passed(report: Report) -> TextLine:
+    """How many samples passed every metric that applies to them; of what failed before, which still fail."""
+    failing = count_failing(report)
+    rated = report.totals.samples - report.totals.samples_not_applicable
+    if not rated:
+        return ("No metric applies to any sample.",)
+    if report.run.part is not None and report.run.part.is_of_failed:
+        return _describe_rerun(report, rated, failing)
+    if rated == 1:
+        return ("The sample did not pass." if failing else "The sample passed.",)
+    return (f"{failing:,} of {rated:,} samples did not pass." if failing else f"All {rated:,} samples passed.",)
+
+
+def _describe_rerun(report: Report, rated: int, failing: int) -> TextLine:
+    """What became of samples that failed before."""
+    passing = rated - failing
+    passed = "1 now passes" if passing == 1 else f"{passing:,} now pass" if passing else "none passes now"
+    if not failing:
+        return (f"{rated:,} run again: {passed}, none still fails.",)
+
+    names = list_first([worst.sample.id for worst in worst_samples(report, _MOST_NAMED)], failing)
+    still = "1 still fails" if failing == 1 else f"{failing:,} still fail"
+    return (f"{rated:,} run again: {passed}, {still} (", DataText(names), ").")
+
+
 def is_failed(mark: MarkEntry) -> bool:
     """Whether a mark has no score, or one that does not pass."""
     return not isinstance(mark, ScoreEntry) or not mark.success
@@ -127,10 +158,7 @@ def is_failed(mark: MarkEntry) -> bool:
 def failing_section(report: Report) -> TextSection:
     """The first samples that did not pass, each with the reasons."""
     title = ("Samples that did not pass",)
-    details = [
-        describe_sample(report, failing.sample, failing.executions)
-        for failing in islice(failing_samples(report), SHOWN)
-    ]
+    details = [describe_sample(report, failing.sample, failing.executions) for failing in worst_samples(report, SHOWN)]
     if not details:
         return TextSection(title, [("None: every metric passed everywhere.",)], key="samples")
     count = count_failing(report)

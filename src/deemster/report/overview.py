@@ -8,8 +8,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from deemster.errors import plural
-from deemster.gate import GateCheck
-from deemster.report.failing_samples import ExecutedSample, count_failing, is_failed, quoted_text, worst_samples
+from deemster.gate import GateCheck, GateDecision
+from deemster.report.failing_samples import (
+    ExecutedSample,
+    count_failing,
+    describe_passed,
+    is_failed,
+    quoted_text,
+    worst_samples,
+)
 from deemster.report.gate_sections import format_against_bound, gate_verdict
 from deemster.report.report_entries import ScoreEntry
 from deemster.report.report_sections import panel_lines
@@ -59,12 +66,14 @@ class NamedRun(NamedTuple):
         store_flag: The `--store` that the command needs; empty where it finds the run without.
         is_stored: Whether it is in a store, and not in a file alone.
         has_baseline: Whether its suite has a baseline, which is another run.
+        broken: The places of the first samples that passed in its baseline and do not pass now.
     """
 
     name: str
     store_flag: str = ""
     is_stored: bool = True
     has_baseline: bool = False
+    broken: tuple[int, ...] = ()
 
 
 def overview_sections(report: Report, named: NamedRun | None = None, *, whole: str = "`--full`") -> list[TextSection]:
@@ -75,14 +84,22 @@ def overview_sections(report: Report, named: NamedRun | None = None, *, whole: s
         named: How commands find the run; None where nothing is said of what to do next.
         whole: What gives the whole report.
     """
-    worst = worst_samples(report, _MOST_SAMPLES)
-    above = [_verdict(report), *_broken_rules(report, whole), _pass_rates(report, whole)]
+    worst = worst_samples(report, _MOST_SAMPLES, before=() if named is None else named.broken)
+    above = [_verdict(report), *broken_rules(report.gate, whole), _pass_rates(report, whole)]
     below = [] if named is None else list(_next_steps(report, named, worst))
 
-    lines = sum(len(plain_text([section], width=_SCREEN_WIDTH).splitlines()) + 1 for section in (*above, *below))
-    lines += _SAMPLES_AROUND + (0 if report.run.status == "complete" else _LINES_BELOW_INCOMPLETE)
-    room = max(1, (SCREEN_LINES + 1 - lines) // _SAMPLE_LINES)
+    reserved = _SAMPLES_AROUND + (0 if report.run.status == "complete" else _LINES_BELOW_INCOMPLETE)
+    room = max(1, (lines_left([*above, *below]) - reserved) // _SAMPLE_LINES)
     return [*above, *_samples(report, worst[:room], whole), *below]
+
+
+def lines_left(sections: Sequence[TextSection]) -> int:
+    """How many lines of a screen are left beside some sections and the blank lines between them.
+
+    Args:
+        sections: The sections.
+    """
+    return SCREEN_LINES + 1 - sum(len(plain_text([one], width=_SCREEN_WIDTH).splitlines()) + 1 for one in sections)
 
 
 def _verdict(report: Report) -> TextSection:
@@ -92,12 +109,14 @@ def _verdict(report: Report) -> TextSection:
     if report.gate is not None and report.gate.checks:
         before, decision, after = gate_verdict(report.gate, run.part).partition(report.gate.decision)
         decided = (before, decision, after)
-    title: TextLine = (*decided, " ", _passed(report))
+    title: TextLine = (*decided, " ", *describe_passed(report))
+    if run.part is not None and run.part.is_of_failed:
+        title = (*describe_passed(report), " ", *decided)
 
     lines: list[TextLine] = []
     reason = SentenceText(_cut(run.reason or "no reason is known"))
     if run.status == "incomplete":
-        title = ("Incomplete: ", reason, ". ", _passed(report))
+        title = ("Incomplete: ", reason, ". ", *describe_passed(report))
         lines.append(decided)
     elif run.status == "mixed":
         lines.append(("Warning: this run is mixed: ", reason, "."))
@@ -109,17 +128,6 @@ def _verdict(report: Report) -> TextSection:
     if report.privacy.removed:
         lines.append((f"Left out ({report.privacy.level}): {', '.join(report.privacy.removed)}.",))
     return TextSection(title, lines, key="headline")
-
-
-def _passed(report: Report) -> str:
-    """How many samples passed every metric that applies to them."""
-    failing = count_failing(report)
-    rated = report.totals.samples - report.totals.samples_not_applicable
-    if not rated:
-        return "No metric applies to any sample."
-    if rated == 1:
-        return "The sample did not pass." if failing else "The sample passed."
-    return f"{failing:,} of {rated:,} samples did not pass." if failing else f"All {rated:,} samples passed."
 
 
 def _run_line(report: Report) -> TextLine:
@@ -147,15 +155,20 @@ def _further_numbers(report: Report) -> Iterator[TextLine]:
         yield (f"Cost: {format_cost(report.cost)} for {plural(report.cost.calls, 'call')}.",)
 
 
-def _broken_rules(report: Report, whole: str) -> Iterator[TextSection]:
-    """The rules that do not hold: what was found, what is required, and why, with the samples that broke them."""
-    checks = () if report.gate is None else report.gate.checks
+def broken_rules(gate: GateDecision | None, whole: str) -> Iterator[TextSection]:
+    """The rules that do not hold: what was found, what is required, and why, with the samples that broke them.
+
+    Args:
+        gate: The decision; None where there is no gate.
+        whole: What prints all of them.
+    """
+    checks = () if gate is None else gate.checks
     broken = [check for status in ("fail", "inconclusive") for check in checks if check.status == status]
     if not broken:
         return
 
     shown = broken if len(broken) <= _MOST_RULES else broken[: _MOST_RULES - 1]
-    rest = _rest(len(broken) - len(shown), "rule", whole)
+    rest = rest_line(len(broken) - len(shown), "rule", whole)
     yield TextSection((), details=list(map(_broken_rule, shown)), after=rest, key="gate")
 
 
@@ -201,7 +214,7 @@ def _pass_rates(report: Report, whole: str) -> TextSection:
     cells = [IntervalCell(row.rate, row.interval) for row in rates]
     plots = drawn_columns(PlotColumn("pass-rate", cells, "95% interval"))
     table = table_of(rates, columns, spare=("scored", "mean score"), plots=plots)
-    rest = _rest(len(report.metric_order) - len(names), "metric", whole)
+    rest = rest_line(len(report.metric_order) - len(names), "metric", whole)
     return TextSection((), table=table, after=rest, key="pass-rates", is_short=True)
 
 
@@ -299,5 +312,12 @@ def _cut(text: str) -> str:
     return text if len(text) <= _REASON_CHARS else f"{text[: _REASON_CHARS - 1]}…"
 
 
-def _rest(count: int, noun: str, whole: str) -> list[TextLine]:
+def rest_line(count: int, noun: str, whole: str) -> list[TextLine]:
+    """How many more there are of something, and what prints them; nothing where there are none.
+
+    Args:
+        count: How many.
+        noun: What they are, in the singular.
+        whole: What prints them.
+    """
     return [(f"... and {plural(count, f'more {noun}')}: {whole}",)] if count > 0 else []

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from deemster.datasets import SelectedPart
 from deemster.errors import plural
 from deemster.gate import GateDecision
-from deemster.report.failing_samples import count_failing, describe_sample, failing_samples
+from deemster.report.failing_samples import count_failing, describe_passed, describe_sample, worst_samples
 from deemster.report.gate_sections import gate_section, gate_verdict
 from deemster.report.report_sections import panel_lines
 from deemster.text.markdown_layout import join_line, markdown_blocks, markdown_table
-from deemster.text.number_format import format_number
+from deemster.text.number_format import format_percent
 from deemster.text.text_sections import DataText, PassageText, TextDetail, TextField, TextLine, TextSection
 
 if TYPE_CHECKING:
@@ -51,7 +50,8 @@ class CommentContent(NamedTuple):
         suite: By which it is found again.
         gate: What the gate decided.
         part: The part of the dataset that was run; None for the whole.
-        verdict: The sentence beside the gate's.
+        verdict: What became of samples, in one sentence.
+        meaning: What that means, in one sentence.
         notes: Warnings, and which runs these are.
         tables: Tables that are folded away.
         title: What the samples are.
@@ -63,7 +63,8 @@ class CommentContent(NamedTuple):
     suite: str
     gate: GateDecision | None
     part: SelectedPart | None
-    verdict: str
+    verdict: TextLine
+    meaning: str
     notes: Sequence[TextLine]
     tables: Sequence[TextSection]
     title: str
@@ -82,15 +83,14 @@ def pull_request_comment(report: Report) -> str:
     """
     run = report.run
     samples = [
-        describe_sample(report, failing.sample, failing.executions)
-        for failing in islice(failing_samples(report), _MOST_SAMPLES)
+        describe_sample(report, failing.sample, failing.executions) for failing in worst_samples(report, _MOST_SAMPLES)
     ]
-    verdict = f"Macro-F1 is {format_number(report.macro_f1)} over {plural(report.totals.samples, 'sample')}."
     content = CommentContent(
         suite=run.suite or report.dataset.name,
         gate=report.gate,
         part=run.part,
-        verdict=verdict,
+        verdict=describe_passed(report),
+        meaning=f"The mean pass-rate is {format_percent(report.macro_f1)}.",
         notes=run_notes(report),
         tables=(),
         title="Samples that did not pass",
@@ -128,11 +128,12 @@ def render_comment(content: CommentContent) -> str:
 
 
 def _verdict(content: CommentContent) -> str:
-    """The one line that a reviewer reads."""
-    gate = content.gate
+    """The line that a reviewer reads: what became of samples, what that means, what the gate decides."""
+    gate, happened = content.gate, join_line(content.verdict)
     if gate is None or not gate.checks:
-        return f"**{content.verdict}**"
-    return f"**{_SIGNS[gate.decision]} {gate_verdict(gate, content.part)} {content.verdict}**"
+        return f"**{happened}** {content.meaning}".rstrip()
+    sentences = [f"**{_SIGNS[gate.decision]} {happened}**", content.meaning, gate_verdict(gate, content.part)]
+    return " ".join(filter(None, sentences))
 
 
 def _checks(gate: GateDecision, part: SelectedPart | None) -> Iterator[str]:

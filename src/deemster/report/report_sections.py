@@ -12,7 +12,7 @@ from deemster.errors import plural
 from deemster.records import Where
 from deemster.report.attack_sections import attack_sections
 from deemster.report.criteria_sections import criteria_sections
-from deemster.report.failing_samples import failing_section
+from deemster.report.failing_samples import describe_passed, failing_section
 from deemster.report.gate_sections import gate_section, gate_verdict
 from deemster.report.unscored_causes import group_failures
 from deemster.report.usage_sections import usage_section
@@ -72,6 +72,7 @@ def _headline(report: Report) -> TextSection:
     lines.append(("Dataset ", DataText(report.dataset.name), f": {counts}; run ", DataText(run.id), "."))
     if run.part is not None:
         lines.append(("Part: ", DataText(run.part.describe()), "."))
+        lines += [describe_passed(report)] if run.part.is_of_failed else []
     if report.gate is not None:
         lines.append((gate_verdict(report.gate, run.part),))
     if report.privacy.removed:

@@ -115,18 +115,18 @@ class Destination(NamedTuple):
         """Make sure, before anything runs, that the report can be written.
 
         Raises:
-            ReportError: The folder does not exist, or the place cannot be written.
+            ReportError: It is a folder, or the place cannot be written.
         """
         if self.is_stdout:
             return
         path = Path(self.path)
         if path.is_dir() or self.path.endswith(_SEPARATORS):
             raise ReportError(Issue("This is a folder; a report is a file.", self.path))
-        if not path.parent.is_dir():
-            raise ReportError(Issue(f"The folder `{path.parent}` does not exist.", self.path))
         if _is_device(path):
             return
-        with _name_place(self.path), tempfile.NamedTemporaryFile(dir=path.parent, prefix=".deemster-"):
+        # Missing folders are made when something is written.
+        folder = next(folder for folder in path.absolute().parents if folder.exists())
+        with _name_place(self.path), tempfile.NamedTemporaryFile(dir=folder, prefix=".deemster-"):
             pass
 
 
@@ -155,6 +155,7 @@ def write_pieces(pieces: Iterable[bytes], destination: Destination) -> None:
             with path.open("ab") as file:
                 file.writelines(pieces)
         else:
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_aside(path, pieces)
 
 

@@ -38,13 +38,15 @@ def format_percent(value: float | None) -> str:
     return "n/a" if value is None else f"{format_number(value * 100, places=1)} %"
 
 
-def format_change(value: float | None) -> str:
-    """A difference with its sign and four decimals, or `n/a` where it is undefined.
+def format_change(value: float | None, *, places: int = 4) -> str:
+    """A difference with its sign and so many decimals, or `n/a` where it is undefined.
 
-    >>> format_change(0.25), format_change(-0.00004), format_change(0.0)
-    ('+0.2500', '-0.0000', '0.0000')
+    >>> format_change(0.25), format_change(-0.00004), format_change(0.0, places=2)
+    ('+0.2500', '-0.0000', '0.00')
     """
-    return "n/a" if value is None else f"{value:+.4f}" if value else "0.0000"
+    if value is None:
+        return "n/a"
+    return f"{value:{'+' if value else ''}.{places}f}"
 
 
 def format_interval(interval: tuple[float, float] | None, *, places: int = 4) -> str:

@@ -145,6 +145,14 @@ class OpenedRun:
         self._read_s += self._read_at - start
         return found
 
+    def answered(self) -> list[int]:
+        """The places of the samples that have an output.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        return np.flatnonzero((self.table.outputs != 0).any(axis=1)).tolist()
+
     def mean_scores(self, place: int) -> NDArray[np.float64]:
         """For each sample the mean score of one metric over its repetitions; NaN where it has none.
 

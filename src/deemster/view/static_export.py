@@ -26,7 +26,7 @@ from deemster.view.run_alignment import alignment_page
 from deemster.view.run_cache import RunCache
 from deemster.view.run_pages import run_entry, run_page, trend_list
 from deemster.view.sample_pages import sample_answers, sample_rows
-from deemster.view.sample_query import text_words
+from deemster.view.sample_query import text_words, worst_ranks
 from deemster.view.sample_shapes import ExecutionAnswer, FailureAnswer, ListedSample, Preview, SampleAnswer
 from deemster.view.score_plot import score_points
 from deemster.view.viewer_api import encode_answer, static_file
@@ -188,6 +188,7 @@ def _run_answers(run: OpenedRun, *, without_text: bool) -> Iterator[tuple[tuple[
         for answer in samples:
             for name, text in _sample_texts(answer).items():
                 texts[name].append(text.lower())
+    columns["worst"] = worst_ranks(run).tolist()
     yield ("columns",), {"total": run.row.samples, "metrics": run.names, "rows": columns}
     yield ("texts",), texts
     for name in run.names:
@@ -201,7 +202,7 @@ def _page(run: OpenedRun, quotes: Mapping[str, frozenset[str] | None], *, withou
     if without_text and run.row.traits.has_metrics and run.cards and run.row.samples:
         report = report_without_text(stored_report(run.store, run.row.id), quotes=quotes.get)
         page |= {name: value for name, value in msgspec.json.decode(report.head()).items() if name in page}
-    page["metadata_keys"] = []
+    page |= {"metadata_keys": [], "compare_with": None}
     return _without_names(page, hidden=without_text)
 
 

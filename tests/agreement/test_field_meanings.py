@@ -1,6 +1,6 @@
-"""`docs/reference/alignment.md` tells every field of a result of agreement, and every column of its data frame.
+"""The docstrings of the results of agreement say of every field what it means, and when it is None.
 
-Types and meanings come from the models. What a mode changes and what can be undefined is measured on examples.
+What can be undefined is measured on examples.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import types
 import typing
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -29,8 +28,6 @@ from deemster.agreement import (
 from deemster.datasets import Votes
 from tests.agreement.make_votes import CRITERIA, FACTS, FLAW, JUDGES, PADDING, PEOPLE, TONE, labels_of, votes_value
 
-PAGE = Path(__file__).parent.parent / "docs" / "reference" / "alignment.md"
-BEGIN, END = "<!-- fields: begin -->\n", "<!-- fields: end -->\n"
 ROOTS = (MetricsResult, JudgeComparison)
 UNDEFINED = re.compile(r"(?:^|(?<=[.] ))(?:None|Never None)\b")
 Field: typing.TypeAlias = tuple[type, str]
@@ -87,20 +84,6 @@ def split_meaning(model: type, name: str) -> tuple[str, str]:
     )
     place = undefined.start() if undefined else len(text)
     return text[:place].strip(), text[place:]
-
-
-def type_name(hint: Any) -> str:
-    """A type as it is written in Python."""
-    if hint is types.NoneType:
-        return "None"
-    if typing.get_origin(hint) is typing.Literal:
-        return " | ".join(f'"{value}"' for value in typing.get_args(hint))
-    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
-        return " | ".join(type_name(part) for part in typing.get_args(hint))
-    if typing.get_args(hint):
-        inner = ", ".join("..." if part is ... else type_name(part) for part in typing.get_args(hint))
-        return f"{hint.__origin__.__name__}[{inner}]"
-    return hint.__name__
 
 
 def example(seed: int, *criteria: dict[str, Any], mixed: bool = False) -> dict[str, Any]:
@@ -225,132 +208,43 @@ def one_judge(criterion: dict[str, Any], *labels: str | float, labelled: int, ba
 
 
 GRADE = {"name": "grade", "requirement": "How good is it?", "minimum": 1, "maximum": 5}
-# A scale has no place for an abstention: where it is a category, the votes have no scale.
 EXAMPLES = (
-    *((example(seed, *CRITERIA), ("as_unmet",)) for seed in range(4)),
-    *((example(seed, FACTS, TONE, mixed=True), ("as_unmet", "as_category")) for seed in range(4)),
-    ({**one_class(), "sampling": "random"}, ("as_unmet",)),
-    (unlabelled_abstentions(), ("as_unmet",)),
-    (nothing_counts(), ()),
-    (swapped_pairs(), ("as_unmet", "as_category")),
-    (numbers(), ("as_unmet",)),
-    (one_judge(GRADE, 2.5, 4, labelled=30, bare=0, wrong=3), ()),
-    (one_judge(FACTS, "MET", "UNMET", labelled=40, bare=40, wrong=2), ()),
-    (one_judge(FACTS, "MET", "UNMET", labelled=40, bare=0, wrong=2), ()),
-    (one_judge(TONE, "curt", "warm", labelled=1, bare=1, wrong=0), ()),
+    *(example(seed, *CRITERIA) for seed in range(4)),
+    *(example(seed, FACTS, TONE, mixed=True) for seed in range(4)),
+    {**one_class(), "sampling": "random"},
+    unlabelled_abstentions(),
+    nothing_counts(),
+    swapped_pairs(),
+    numbers(),
+    one_judge(GRADE, 2.5, 4, labelled=30, bare=0, wrong=3),
+    one_judge(FACTS, "MET", "UNMET", labelled=40, bare=40, wrong=2),
+    one_judge(FACTS, "MET", "UNMET", labelled=40, bare=0, wrong=2),
+    one_judge(TONE, "curt", "warm", labelled=1, bare=1, wrong=0),
 )
 
 
-def results(value: dict[str, Any], **modes: str) -> Iterator[MetricsResult | JudgeComparison]:
+def results(value: dict[str, Any]) -> Iterator[MetricsResult | JudgeComparison]:
     votes = Votes.parse(value)
     known = {"pair": "pair", "text": "group", "by": "system"}
     keys = {argument: key for key, argument in known.items() if key in votes.metadata[0]}
-    yield compute_metrics(
-        votes, per_judge=True, per_slice=True, bootstrap=BootstrapSettings(replicates=20), **keys, **modes
-    )
+    yield compute_metrics(votes, per_judge=True, per_slice=True, bootstrap=BootstrapSettings(replicates=20), **keys)
     if len(votes.judges) > 1:
-        yield compare_judges(votes, None, "a", "b", bootstrap=BootstrapSettings(replicates=20), **modes)
+        yield compare_judges(votes, None, "a", "b", bootstrap=BootstrapSettings(replicates=20))
 
 
-def walk(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Field, tuple[Any, ...], Any]]:
-    """Every field inside a value, its path and what it holds; of models only whether there are any."""
+def walk(value: Any) -> Iterator[tuple[Field, bool]]:
+    """Every field inside a value, and whether it holds something."""
     if isinstance(value, msgspec.Struct):
-        for name, hint in hints(type(value)).items():
+        for name in hints(type(value)):
             try:
                 held = getattr(value, name)
             except ValueError:
                 continue
-            inside = any(True for _ in parts(hint))
-            yield (type(value), name), (*path, name), held if held is None or not inside else "models"
-            yield from walk(held, (*path, name))
+            yield (type(value), name), held is not None
+            yield from walk(held)
     elif isinstance(value, dict | tuple):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from walk(inner, (*path, key))
-
-
-@cache
-def measured_modes() -> dict[Field, str]:
-    """Which mode changes a field anywhere in the examples."""
-    found: dict[Field, set[str]] = {}
-    for value, modes in EXAMPLES:
-        plain = {path: (field, held) for field, path, held in walk(tuple(results(value)))}
-        for field, _ in plain.values():
-            found.setdefault(field, set())
-        for setting in ("cannot_assess", "na_mode"):
-            for mode in modes:
-                other = {path: held for _, path, held in walk(tuple(results(value, **{setting: mode})))}
-                for path, (field, held) in plain.items():
-                    if "coverage_stats" in path:
-                        assert path not in other or other[path] is None
-                        found[field].add("exclude")
-                    elif path in other and other[path] != held:
-                        found[field].add(setting)
-    return {field: mode_text(changing) for field, changing in found.items()}
-
-
-def mode_text(changing: set[str]) -> str:
-    if changing == {"exclude"}:
-        return "only with both `exclude`"
-    names = sorted(changing - {"exclude"})
-    return " and ".join(f"`{name}`" for name in names) or "the same"
-
-
-def table(model: type[msgspec.Struct]) -> str:
-    """The fields of one model."""
-    rows = []
-    for name, hint in hints(model).items():
-        meaning, undefined = split_meaning(model, name)
-        assert (model, name) in measured_modes(), f"`{model.__name__}.{name}` is in no example of this file; add one."
-        undefined = undefined.removeprefix("None ").replace("Never None", "never").removesuffix(".") or "never"
-        by_mode = measured_modes()[model, name]
-        if by_mode == "the same" and any(True for _ in parts(hint)):
-            by_mode = "see its fields"
-        cells = (f"`{name}`", f"`{type_name(hint)}`", meaning, undefined, by_mode)
-        rows.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |\n")
-    head = inspect.cleandoc(model.__doc__).partition("\n")[0]
-    titles = "| field | type | meaning | None | by mode |\n|---|---|---|---|---|\n"
-    return f"### {model.__name__}\n\n{head}\n\n{titles}{''.join(rows)}\n"
-
-
-def criterion_cell(column: str) -> str:
-    """The fields of criteria behind a column, with their kinds where not all have it."""
-    kinds: dict[str, list[str]] = {}
-    for model, fields in _result_dataframe.CRITERION_FIELDS.items():
-        if column in fields:
-            kinds.setdefault(fields[column], []).append(model.__struct_config__.tag)
-    every = len(_result_dataframe.CRITERION_FIELDS)
-    return ", ".join(
-        f"`{field}`" if len(of) == every else f"`{field}` ({', '.join(of)})" for field, of in kinds.items()
-    )
-
-
-def columns() -> str:
-    """The columns of the data frame, with the field behind each of them."""
-    frame = _result_dataframe
-    rows = ["| `level` | object | `aggregate` | `criterion` | `judge` | `slice` |\n"]
-    for column in frame.COLUMNS[1:]:
-        whole = "`all`" if column == "criterion_type" else ""
-        one, *others = (
-            f"`{fields[column]}`" if column in fields else whole
-            for fields in (frame.AGGREGATE_FIELDS | {"name": "overall"}, frame.JUDGE_FIELDS, frame.SLICE_FIELDS)
-        )
-        cells = (f"`{column}`", frame.column_type(column), one, criterion_cell(column), *others)
-        rows.append(f"| {' | '.join(cells)} |\n")
-    titles = "| column | type | aggregate | criterion | judge | slice |\n|---|---|---|---|---|---|\n"
-    return f"## The columns of the data frame\n\n{titles}{''.join(rows)}\n"
-
-
-def test_page_tells_every_field_and_column(refresh_golden):
-    text = PAGE.read_text(encoding="utf-8")
-    head, _, rest = text.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    listing = f"## The fields\n\n{''.join(map(table, models()))}{columns()}"
-    fresh = f"{head}{BEGIN}\n{listing}{END}{tail}"
-    if refresh_golden:
-        PAGE.write_text(fresh, encoding="utf-8")
-    assert refresh_golden or text == fresh, (
-        "Refresh the page with `pytest tests/test_alignment_reference.py --refresh-golden`."
-    )
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from walk(inner)
 
 
 class Undocumented(msgspec.Struct):
@@ -380,22 +274,22 @@ def test_field_without_a_whole_meaning_is_refused(name, complaint):
 
 def test_fields_that_may_be_undefined_are_seen_both_ways():
     seen: dict[Field, set[bool]] = {}
-    for value, _ in EXAMPLES:
+    for value in EXAMPLES:
         votes = Votes.parse(value)
         plain = compute_metrics(votes, bootstrap=BootstrapSettings(replicates=0), cannot_assess="as_unmet")
         without_intervals = compute_metrics(
             votes, bootstrap=BootstrapSettings(replicates=0), per_judge=True, per_slice=True
         )
-        for field, _, held in walk((*results(value), plain, without_intervals)):
-            seen.setdefault(field, set()).add(held is None)
+        for field, is_defined in walk((*results(value), plain, without_intervals)):
+            seen.setdefault(field, set()).add(is_defined)
     wrong = []
     for model in models():
         for name in hints(model):
             undefined = split_meaning(model, name)[1]
             always = not undefined or undefined.startswith(("Never", "None in files of earlier versions"))
-            expected = {False} if always else {True, False}
+            expected = {True} if always else {True, False}
             if undefined.startswith("None in every result"):
-                expected = {True}
+                expected = {False}
             if seen[model, name] != expected:
                 wrong.append(f"{model.__name__}.{name}: {undefined or 'always there'}")
     assert not wrong, "\n".join(wrong)
