@@ -11,7 +11,7 @@ from deemster.evaluation.external_run import load_gate, store_external_run
 from deemster.evaluation.promote_baseline import promote_baseline
 from deemster.integrations.run_builder import RunBuilder, read_mark
 from deemster.records import Output, TargetFailure, Unscored
-from deemster.report.build_report import stored_report
+from deemster.report.stored_report import stored_report
 
 SUITE = "name: bot\ngate:\n  min_pass_rate: 0.6\n"
 

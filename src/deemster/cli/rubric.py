@@ -128,7 +128,7 @@ class RubricFindings(NamedTuple):
         criteria = len(self.rubric.criteria)
         looked_at = "1 criterion" if criteria == 1 else f"{criteria:,} criteria"
         total = f"{plural(counts['warning'], 'warning')}, {plural(counts['hint'], 'hint')}"
-        strict = f"{total} (an error with `--strict`)"
+        strict = f"{total} (exit code 1 with `--strict`)"
         yield visible(f"{self.document.file}: {looked_at}, {strict if self.issues else 'nothing found'}")
 
         if self.examination is not None:

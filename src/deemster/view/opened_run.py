@@ -18,8 +18,8 @@ from deemster.datasets.human_labels import FAIL, PASS
 from deemster.errors import ReportError
 from deemster.judges.item_grading import ItemGrading
 from deemster.records import Execution, MetricCard, Output, SampleFacts
-from deemster.report.build_report import stored_report
 from deemster.report.stored_columns import SampleColumns, page_table, run_columns, stored_head
+from deemster.report.stored_report import stored_report
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.usage_and_cost import USAGE
