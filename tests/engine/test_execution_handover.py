@@ -17,7 +17,7 @@ from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models import Role
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Answer, MetricScore, Output, Sample, Unscored, Usage
-from deemster.report.build_report import stored_report
+from deemster.report.stored_report import stored_report
 from deemster.runs.run_storage import RunStorage
 from deemster.store import open_store
 from tests.builders.resolved_with import ran_in

@@ -24,9 +24,9 @@ from deemster.models.clock import Clock
 from deemster.records import Execution, Mark, Metric, Output, Sample, Unscored
 from deemster.records.shared_call_cost import SpendingSum
 from deemster.report import Report
-from deemster.report.build_report import StoredSamples, stored_report
 from deemster.report.report_settings import rubric_facts
 from deemster.report.stored_columns import keep_columns
+from deemster.report.stored_report import StoredSamples, stored_report
 from deemster.runs.resume_backlog import is_retried, restore_invalid_text
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_lifecycle import StoredRun, open_scoring

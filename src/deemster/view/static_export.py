@@ -15,8 +15,9 @@ from deemster import __version__
 from deemster.comparison.without_text import WITHOUT_TEXT, TextRemover, comparison_without_text, report_without_text
 from deemster.errors import Issue, ReportError
 from deemster.formats.atomic_write import folder_aside
-from deemster.report.build_report import batches, quoted_details, stored_report
+from deemster.report.build_report import batches
 from deemster.report.report_entries import PrivacyEntry
+from deemster.report.stored_report import quoted_details, stored_report
 from deemster.store import Store
 from deemster.view.comparison_pages import ChangeQuery, OpenedComparison, change_rows
 from deemster.view.opened_grading import SEEN
