@@ -279,5 +279,5 @@ def test_sheet_for_labels_holds_only_samples_with_an_output(bot):
     folder = bot("2 samples")
     called("run", "suite.yml", "--quiet")
     assert called("labels", "sheet", "latest", "--n", "4", "--to", "sheet.csv").exit_code == 0
-    rows = csv.DictReader((folder / "sheet.csv").read_text(encoding="utf-8").splitlines())
+    rows = csv.DictReader((folder / "sheet.csv").read_text(encoding="utf-8-sig").splitlines())
     assert {row["id"] for row in rows} == {"1", "2"}
