@@ -173,7 +173,7 @@ def _scorable(store: Store, run: str) -> RunRow:
     if not row.traits.has_metrics:
         raise StoreError(f"{store.where}: `{row.id}` is a grading by a rubric; only outputs can be marked by metrics.")
     if not row.done:
-        raise StoreError(f"{store.where}: `{row.id}` has no outputs to mark.")
+        raise StoreError(f"{store.where}: `{row.id}` has no outputs to score.")
     return row
 
 
