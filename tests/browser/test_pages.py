@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 import deemster as dm
+from tests.browser.chromium import viewer_process
 from tests.browser.conftest import SAMPLES, answer_for
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -48,10 +49,9 @@ def test_run_shows_numbers_with_intervals_cohorts_causes_and_gate(browser_thread
     report = page.request.get(f"{address}/api/runs/{found}").json()
     low, high = report["macro_f1_interval"]
     headline = page.locator(".headline")
-    expect(headline).to_contain_text(f"{report['macro_f1']:.3f}")
-    expect(headline).to_contain_text(f"{low:.3f} to {high:.3f}")
-    expect(page.get_by_role("heading", name="Gate: fail")).to_be_visible()
-    expect(page.get_by_role("heading", name="Unscored by cause")).to_be_visible()
+    expect(headline).to_contain_text(f"{report['macro_f1']:.2f}")
+    expect(headline).to_contain_text(f"{low:.2f} to {high:.2f}")
+    expect(page.get_by_role("heading", name="Unscored, by cause")).to_be_visible()
     expect(page.get_by_role("heading", name="Repetitions")).to_be_visible()
     # Of the three attacks, the one at 4 got through both times.
     expect(page.get_by_role("heading", name="Attacks: 0.333 succeed")).to_be_visible()
@@ -63,9 +63,47 @@ def test_run_shows_numbers_with_intervals_cohorts_causes_and_gate(browser_thread
     page.get_by_role("link", name="Gate", exact=True).wait_for()
     page.keyboard.press("g")
     page.keyboard.press("t")
-    checks = report["gate"]["checks"]
-    for check in checks:
-        expect(page.get_by_role("row", name=check["name"])).to_contain_text(check["because"])
+    for check in report["gate"]["checks"]:
+        role = "listitem" if check["status"] == "fail" else "row"
+        expect(page.get_by_role(role).filter(has_text=check["name"])).to_contain_text(check["because"])
+
+
+def test_run_begins_with_the_broken_rule_and_links_to_what_broke_it(browser_thread, visit, address):
+    page = visit(address)
+    ids = run_ids(page)
+    page.goto(f"{address}/#/runs/{ids['second']}")
+    verdict = page.get_by_label("Verdict")
+    expect(verdict.get_by_role("heading", name="Gate: fail")).to_be_visible()
+    expect(verdict).to_contain_text("6 of 40 samples did not pass.")
+    rule = verdict.get_by_role("listitem").filter(has_text="metrics.exact-match.min_pass_rate")
+    expect(rule.get_by_role("link", name="Show all 6 samples")).to_be_visible()
+    rule.get_by_role("link", name=SAMPLES[4]["id"]).click()
+    expect(page.get_by_role("heading", name=SAMPLES[4]["id"])).to_be_visible()
+    expect(page.get_by_text(re.compile("[1-6] of 6"))).to_be_visible()
+    page.go_back()
+    # The worst are those that failed in both repetitions; 9 failed in one.
+    worst = page.locator(".failing")
+    expect(worst).to_have_count(5)
+    expect(page.locator(".failing-list")).not_to_contain_text(SAMPLES[9]["id"])
+    verdict.get_by_role("link", name="Compare with the run before").click()
+    expect(page).to_have_url(re.compile(f"runs={ids['first']}(,|%2C){ids['second']}"))
+
+
+def test_run_without_a_gate_says_so_and_how_to_write_one(browser_thread, visit, tmp_path):
+    dm.evaluate(
+        dm.Dataset(SAMPLES[:3], name="desk"),
+        outputs={sample["id"]: "so" for sample in SAMPLES[:3]},
+        metrics=["exact-match"],
+        storage=dm.Storage(str(tmp_path / "runs.db")),
+    )
+    with viewer_process(tmp_path / "runs.db") as address:
+        page = visit(address, "#/runs/latest")
+        verdict = page.get_by_label("Verdict")
+        expect(verdict.get_by_role("heading", name="No gate")).to_be_visible()
+        expect(verdict).to_contain_text("3 of 3 samples did not pass.")
+        expect(page.get_by_text("gate: pass")).to_have_count(0)
+        verdict.get_by_role("link", name="How to write one").click()
+        expect(page.get_by_text("min_macro_f1: 0.8")).to_be_visible()
 
 
 def test_samples_are_filtered_sorted_and_the_address_holds_it_all(browser_thread, visit, address):
@@ -86,11 +124,14 @@ def test_samples_are_filtered_sorted_and_the_address_holds_it_all(browser_thread
     expect(page.get_by_text("6 of 40 samples", exact=True)).to_be_visible()
     page.get_by_role("button", name="clear all").click()
     page.get_by_role("searchbox").fill("no address of")
-    expect(page.get_by_text("Nothing matches.")).to_be_visible()
+    expect(page.get_by_text("Nothing matches. Remove a filter")).to_be_visible()
     page.get_by_role("searchbox").fill("does not say where")
     # The reasons of the judge: 4, 9, 12, 15 and 16 were judged lost.
     expect(page.get_by_text("5 of 40 samples", exact=True)).to_be_visible()
     page.get_by_role("button", name="clear all").click()
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_role("checkbox", name="latency", exact=True).check()
+    page.get_by_text("Columns", exact=True).click()
     grid.get_by_role("button", name="latency").click()
     grid.get_by_role("button", name="latency").click()
     expect(page.locator("#row-0")).to_contain_text(SAMPLES[39]["id"])
@@ -146,6 +187,14 @@ def test_comparison_shows_differences_changes_and_outputs_side_by_side(browser_t
     comparison = page.request.get(f"{address}/api/compare?runs={ids['first']},{ids['second']}").json()
     expect(page.get_by_text(comparison["verdict"])).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("^score of second against score of first, 40|39"))).to_be_visible()
+    # What broke comes first, with the words that differ in both cells.
+    first = page.locator("#row-0")
+    expect(first).to_contain_text("newly failing")
+    expect(first.locator("ins").first).to_contain_text("I believe")
+    expect(first.locator("del").first).to_contain_text("Your")
+    expect(page.get_by_role("combobox", name="Status").locator("option")).to_contain_text(
+        ["all", "newly failing", "fails in both", "passes in both"]
+    )
     page.get_by_role("combobox", name="Status").select_option("newly_failing")
     expect(page.locator("#row-1")).to_be_visible()
     expect(page.locator("#row-2")).to_have_count(0)

@@ -75,7 +75,7 @@ def test_pages_of_an_export_open_from_disk(browser_thread, visit, address, expor
     expect(page.get_by_role("row")).to_have_count(2)
     page.get_by_role("link", name="second", exact=True).click()
     report = online.request.get(f"{address}/api/runs/{ids['second']}").json()
-    expect(page.locator(".headline")).to_contain_text(f"{report['macro_f1']:.3f}")
+    expect(page.locator(".headline")).to_contain_text(f"{report['macro_f1']:.2f}")
     expect(page.get_by_role("heading", name="Score against length")).to_be_visible()
     page.get_by_role("link", name="Samples", exact=True).click()
     page.locator("#row-4 a").click()

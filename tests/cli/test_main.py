@@ -176,7 +176,7 @@ def test_preset_is_described_with_its_threshold_fields_and_prompt():
     assert "Reads: no expected output and no metadata." in shown
     assert "Steps:" in shown
     shown = called("metrics", "groundedness").stdout
-    assert re.search(r"threshold +float \| None, default 1.0", shown)
+    assert re.search(r"`threshold` \(default 1.0\)", shown)
     assert "Reads: `metadata.context`." in shown
     assert "Reads: `expected_output`." in called("metrics", "completeness").stdout
     (entry,) = json.loads(called("metrics", "groundedness", "--to", "-").stdout)

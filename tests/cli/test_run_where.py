@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from deemster.comparison.report_loader import load_report
-from deemster.report.build_report import stored_report
+from deemster.report.stored_report import stored_report
 from deemster.store import open_store
 from deemster.testing import ModelServer
 from tests.cli.workspace import called, report_of, started, written

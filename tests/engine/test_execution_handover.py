@@ -17,7 +17,7 @@ from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models import Role
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Answer, MetricScore, Output, Sample, Unscored, Usage
-from deemster.report.build_report import stored_report
+from deemster.report.stored_report import stored_report
 from deemster.runs.run_storage import RunStorage
 from deemster.store import open_store
 from tests.builders.resolved_with import ran_in
@@ -68,7 +68,7 @@ def test_stored_answers_are_not_requested_again_after_stop(store, monkeypatch):
     report = ran_in(keeping, job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append)
     assert report.to_json() == whole.to_json()
     assert sorted(calls) == list(range(40))
-    assert f"5 of 40 done, {before - 5} answered and not yet marked." in told[0]
+    assert f"5 of 40 done, {before - 5} answered and not yet scored." in told[0]
 
 
 def test_stored_answers_are_not_requested_again_after_kill(store):

@@ -39,12 +39,6 @@ class Judge:
         return Answer(text=json.dumps({"reason": "Seen.", "score": score}), model="toy-1")
 
 
-@pytest.fixture
-def store(tmp_path):
-    with open_store(tmp_path / "runs.db") as opened:
-        yield opened
-
-
 def evaluated(store, judge=None, **settings):
     given = {"outputs": OUTPUTS, "metrics": ["exact-match", "llm-as-judge"], "clock": CLOCK, **settings}
     return dm.evaluate(

@@ -7,7 +7,7 @@ from deemster.engine.settle_marks import needs_settling, settle_marks
 from deemster.engine.stop_request import Stop
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.records import Call, Execution, MetricScore, Output, Unscored
-from deemster.report.build_report import stored_report
+from deemster.report.stored_report import stored_report
 from deemster.runs.run_storage import NOT_STORED, RunStorage
 from deemster.store import open_store
 from tests.builders.resolved_with import ran_in

@@ -10,7 +10,7 @@ import deemster as dm
 from deemster.comparison.compare_runs import compare_sources
 from deemster.comparison.stored_source import StoredSource
 from deemster.evaluation.confirm_run import stored_confirmation
-from deemster.report.build_report import stored_report
+from deemster.report.stored_report import stored_report
 from deemster.store import open_store
 from tests.builders.arguments import arguments
 

@@ -9,7 +9,7 @@ import pytest
 
 import deemster as dm
 from deemster.calibration.people_labels import labelled_votes
-from deemster.report.build_report import stored_report
+from deemster.report.stored_report import stored_report
 from deemster.store import LabelFacts, open_store
 from tests.builders.arguments import arguments
 

@@ -11,8 +11,7 @@ from deemster.evaluation.external_run import load_gate, store_external_run
 from deemster.evaluation.promote_baseline import promote_baseline
 from deemster.integrations.run_builder import RunBuilder, read_mark
 from deemster.records import Output, TargetFailure, Unscored
-from deemster.report.build_report import stored_report
-from deemster.store import open_store
+from deemster.report.stored_report import stored_report
 
 SUITE = "name: bot\ngate:\n  min_pass_rate: 0.6\n"
 
@@ -24,12 +23,6 @@ def run(passing, *, of=10, target="bot", name="questions"):
         sample = builder.add_sample(f"s{number}", {"question": number}, tags=["even"] if number % 2 == 0 else [])
         builder.add_execution(sample, Output(f"said {number}"), {metric: read_mark(float(number < passing))})
     return builder.build(target=target)
-
-
-@pytest.fixture
-def store(tmp_path):
-    with open_store(tmp_path / "runs.db", create=True) as opened:
-        yield opened
 
 
 def test_stored_run_is_reported_and_compared(store):

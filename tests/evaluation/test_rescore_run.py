@@ -17,7 +17,7 @@ from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.judges import metric_catalog as catalog
 from deemster.records import Answer, Execution, MetricScore, Output, SampleContent, SampleFacts, SampleLabels
-from deemster.report.build_report import stored_report
+from deemster.report.stored_report import stored_report
 from deemster.runs.run_identity import format_time
 from deemster.runs.run_storage import NOT_STORED, RunStorage
 from deemster.store import RunFacts, open_store

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deemster.errors import DeemsterError
-from deemster.report.build_report import stored_report
+from deemster.report.stored_report import stored_report
 from deemster.store import open_store
 from deemster.store.run_import import import_runs
 from tests.cli.workspace import FILES, called, written

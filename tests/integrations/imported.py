@@ -7,7 +7,7 @@ from pathlib import Path
 import deemster as dm
 from deemster.evaluation.external_run import store_external_run
 from deemster.records import NOT_APPLICABLE, NotApplicable, Output, TargetFailure
-from deemster.report.build_report import stored_report
+from deemster.report.stored_report import stored_report
 from deemster.store import open_store
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "imports"

@@ -9,7 +9,7 @@ from deemster.evaluation.external_run import store_external_run
 from deemster.integrations.export_run import EXPORTERS, export_run
 from deemster.integrations.import_run import read_runs
 from deemster.records import MetricScore, TargetFailure
-from deemster.report.build_report import StoredSamples, stored_report
+from deemster.report.stored_report import StoredSamples, stored_report
 from deemster.store import open_store
 from tests.integrations.imported import FIXTURES
 

@@ -11,8 +11,8 @@ import deemster as dm
 from deemster.comparison import report_without_text
 from deemster.errors import ReportError, StoreError
 from deemster.evaluation.resolve_evaluation import resolve_arguments
-from deemster.report.build_report import StoredSamples, quoted_details, stored_report
 from deemster.report.report_settings import settings_facts, stored_settings, without_secrets
+from deemster.report.stored_report import StoredSamples, computed_report, quoted_details, stored_report
 from deemster.results.metric_aggregators import SubsetAggregator
 from deemster.runs.run_storage import NOT_STORED, RunStorage
 from deemster.store import RunFacts, open_store
@@ -67,6 +67,7 @@ def test_report_from_store_has_same_bytes(store):
     what = job(gate=gate, aggregator={"critical": ["graded"]})
     report = ran(what, store)
     assert stored_report(store, report.run.id).to_json() == report.to_json() == ran(what).to_json()
+    assert computed_report(store, report.run.id).to_json() == report.to_json()
     assert stored_report(store, report.run.id[:-2]).to_json() == report.to_json()
 
 
@@ -217,3 +218,20 @@ def test_store_keeps_variable_names_but_no_keys():
         "max_tokens": 7,
         "passwords": ["(not kept)"],
     }
+
+
+def test_kept_numbers_are_those_that_the_facts_give_to_the_last_digit(store):
+    report = ran(job(gate={"min_macro_f1": 0.2}), store)
+    streams = {"samples": (), "executions": (), "failure_list": ()}
+    kept, computed = (
+        msgspec.structs.replace(made(store, report.run.id), **streams) for made in (stored_report, computed_report)
+    )
+    assert kept == computed
+
+
+def test_kept_numbers_that_cannot_be_read_are_computed(store):
+    report = ran(job(), store)
+    row = store.run(report.run.id)
+    with store.lease(row.id):
+        store.write_columns(row.id, [b"\xde not a report"])
+    assert stored_report(store, row.id).to_json() == report.to_json()

@@ -13,10 +13,9 @@ from deemster.engine.stop_request import Stop
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.records import Call, MetricScore, Unscored, Usage
 from deemster.report import build_report as deriving
-from deemster.report.build_report import stored_report
+from deemster.report.stored_report import computed_report, stored_report
 from deemster.results import MetricsAggregator
 from deemster.runs.run_storage import NOT_STORED, RunStorage
-from deemster.store import open_store
 from tests.builders.arguments import arguments
 from tests.builders.resolved_with import ran_in
 from tests.report.runs import CLOCK
@@ -78,16 +77,12 @@ def readings(monkeypatch):
     return seen
 
 
-@pytest.fixture
-def store(tmp_path):
-    with open_store(tmp_path / "runs.db") as opened:
-        yield opened
-
-
 def test_finished_run_is_counted_without_rereading(store, readings):
     report = ran(job(failing={3, 5}), storage=RunStorage(store))
     assert readings == []
     assert report.to_json() == stored_report(store, "latest").to_json()
+    assert readings == []
+    assert report.to_json() == computed_report(store, "latest").to_json()
     assert len(readings) == 1
 
 

@@ -8,8 +8,8 @@ import deemster as dm
 from deemster.errors import InputError
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.records import Call, MetricScore, Usage
-from deemster.report.build_report import stored_report
 from deemster.report.sample_report import find_sample, sample_sections
+from deemster.report.stored_report import stored_report
 from deemster.report.stored_sample import stored_sample
 from deemster.runs.run_storage import RunStorage
 from deemster.store import open_store

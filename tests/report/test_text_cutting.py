@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deemster as dm
-from deemster.report.build_report import stored_report
+from deemster.report.stored_report import stored_report
 from deemster.report.text_cutting import LONGEST, cut_text, shorten_texts
 from deemster.store import open_store
 from tests.builders.arguments import arguments

@@ -16,7 +16,7 @@ from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.models import ModelFailure, Price, Role
 from deemster.records import Answer, MetricScore, Unscored, Usage
-from deemster.report.build_report import stored_report
+from deemster.report.stored_report import stored_report
 from deemster.runs.run_storage import RunStorage
 from deemster.store import open_store
 from tests.builders.arguments import arguments

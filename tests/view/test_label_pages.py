@@ -52,7 +52,7 @@ def label(client, position, verdict, **other):
 def test_queue_is_drawn_at_random_with_its_probability(desks):
     queue = desks[0].get("labels/queue?run=only&n=6&seed=3")
     assert (queue["total"], queue["done"], len(set(queue["positions"]))) == (6, 0, 6)
-    assert queue["next"] == {"position": queue["positions"][0], "probability": 0.25}
+    assert queue["next"] == {"position": queue["positions"][0], "probability": 6 / 23}
     assert "at random" in queue["said"]
     assert queue == desks[1].get("labels/queue?run=only&n=6&seed=3")
     assert queue["positions"] != desks[0].get("labels/queue?run=only&n=6&seed=4")["positions"]
@@ -89,7 +89,7 @@ def test_label_records_how_the_sample_was_drawn(desks, store):
     first = desks[0].get("labels/queue?run=only&n=6&seed=3&metric=exact-match")["positions"][0]
     assert label(desks[0], first, "pass", n=6, seed=3).status == 200
     (stored,) = store.labels(store.run("only").id)
-    assert (stored.order, stored.probability, stored.seed) == ("random", 0.25, 3)
+    assert (stored.order, stored.probability, stored.seed) == ("random", 6 / 23, 3)
     outside = next(at for at in range(24) if at not in desks[0].get("labels/queue?run=only&n=6&seed=3")["positions"])
     label(desks[0], outside, "pass", n=6, seed=3)
     assert [each.probability for each in store.labels(store.run("only").id) if each.position == outside] == [None]
@@ -108,7 +108,7 @@ def test_skip_needs_a_reason_and_undo_takes_the_last_label_back(desks):
     ada.post("labels/undo", {"run": "only"})
     assert ada.post("labels/undo", {"run": "only"}).json == {
         "undone": None,
-        "progress": {"total": 24, "done": 0},
+        "progress": {"total": 23, "done": 0},
         "undo": False,
     }
     assert [each["author"] for each in ada.get("labels?run=only")["labels"]] == ["bert"]
@@ -169,9 +169,9 @@ def test_agreement_of_three_people_is_alpha_with_an_interval(desks, store):
     for item in votes["items"]:
         # The target failed for one sample, which the alignment leaves out; people labelled it.
         item["votes"]["judge"] = ["MET"]
-    align = dm.compute_metrics(
-        dm.Votes.parse(votes), bootstrap=dm.agreement.BootstrapSettings(replicates=500)
-    ).human.intervals["krippendorff_alpha"]
+    align = dm.compute_metrics(dm.Votes.parse(votes), bootstrap=dm.agreement.BootstrapSettings()).human.intervals[
+        "krippendorff_alpha"
+    ]
     assert agreement["interval"] == pytest.approx([align.ci.lower, align.ci.upper], abs=0.1)
     assert agreement["interval"][0] < agreement["value"] < agreement["interval"][1]
 
@@ -252,9 +252,7 @@ def test_alignment_page_is_what_align_says(desks, store):
         for client in (ada, bert):
             label(client, position, "fail" if position in (1, 2, 9) else "pass")
     found = ada.get("runs/only/alignment")
-    wanted = dm.compute_metrics(
-        labelled_votes(store, store.run("only")), bootstrap=dm.agreement.BootstrapSettings(replicates=500)
-    )
+    wanted = dm.compute_metrics(labelled_votes(store, store.run("only")), bootstrap=dm.agreement.BootstrapSettings())
     assert (found["source"], found["result"]) == ("labels", json.loads(wanted.to_json()))
 
 
@@ -380,3 +378,14 @@ def test_number_within_the_range_of_a_criterion_is_an_answer():
         *(True, True, False, False, False, True)
     ]
     assert (task.worth("4"), task.worth("CANNOT_ASSESS")) == (0.75, None)
+
+
+def test_only_samples_with_an_output_are_offered_for_labels(tmp_path):
+    outputs = [{"id": f"s{at}", "output": "Yes."} for at in range(6)] + [{"id": "s6", "error": "down"}]
+    samples = [{"id": f"s{at}", "input": {"question": "?"}, "expected_output": "Yes."} for at in range(7)]
+    store_file = str(tmp_path / "runs.db")
+    dm.evaluate(samples, outputs=outputs, metrics=["exact-match"], name="only", storage=store_file)
+    with open_store(store_file) as store, running_viewer(store, author="ada") as client:
+        for order in ("random", "disputed", "uncertain"):
+            queue = client.get(f"labels/queue?run=only&n=7&order={order}")
+            assert sorted(queue["positions"]) == [0, 1, 2, 3, 4, 5], order

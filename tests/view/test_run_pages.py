@@ -11,7 +11,8 @@ import pytest
 import deemster as dm
 from deemster.records import Usage
 from deemster.store import open_store
-from tests.view.conftest import SAMPLES
+from tests.store.make_runs import BASELINE
+from tests.view.conftest import SAMPLES, evaluate
 from tests.view.viewer_client import running_viewer
 
 
@@ -54,6 +55,18 @@ def test_run_equals_its_report_to_the_last_digit(viewer, numbers):
         {"name": "(untagged)", "samples": 8},
     ]
     assert {"key": "author", "values": ["ada", "bert"]} in page["metadata_keys"]
+
+
+def test_run_is_compared_with_the_baseline_else_with_the_run_before(tmp_path):
+    place = tmp_path / "runs.db"
+    for name in ("first", "second", "third"):
+        evaluate(place, name=name)
+    with open_store(place) as store, running_viewer(store) as client:
+        ids = {run["label"]: run["id"] for run in client.get("runs")["runs"]}
+        assert client.get("runs/first")["compare_with"] is None
+        assert client.get("runs/third")["compare_with"] == {"id": ids["second"], "is_baseline": False}
+        store.promote(ids["first"], BASELINE)
+        assert client.get("runs/third")["compare_with"] == {"id": ids["first"], "is_baseline": True}
 
 
 def test_trend_of_a_dataset_has_the_oldest_run_first(viewer):

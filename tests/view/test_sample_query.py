@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 
 import deemster as dm
+from deemster.report.failing_samples import worst_samples
 from deemster.store import open_store
 from deemster.view.run_cache import RunCache
 from deemster.view.sample_query import SampleQuery, find_samples
@@ -94,6 +95,13 @@ def test_order_puts_what_has_no_value_last(viewer, sort, order):
     assert present == sorted(present, reverse=order == "desc")
     assert None not in values[: len(present)]
     assert len(rows) == len(SAMPLES)
+
+
+def test_worst_are_those_that_a_report_shows_first(viewer, numbers):
+    report = numbers[1][1]
+    worst = [executed.sample.id for executed in worst_samples(report, len(SAMPLES))]
+    assert ids(viewer, "passed=no&sort=worst") == worst
+    assert len(worst) > 2
 
 
 def test_pages_follow_each_other(viewer):

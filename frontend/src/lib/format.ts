@@ -16,6 +16,23 @@ export function formatInterval(interval: Interval, digits = 3): string {
   return interval ? `${formatNumber(interval[0], digits)} to ${formatNumber(interval[1], digits)}` : "no interval";
 }
 
+/** How many decimals a share deserves: its last digit is as coarse as half of its interval, two at least. */
+function supportedPlaces(interval: Interval): number {
+  if (!interval) return 2;
+  const reach = (interval[1] - interval[0]) / 2;
+  return reach > 0 ? Math.min(4, Math.max(2, Math.ceil(-Math.log10(reach)))) : 4;
+}
+
+/** A share of a whole with the decimals that its interval supports. */
+export function formatRate(value: number | null | undefined, interval: Interval): string {
+  return formatNumber(value, supportedPlaces(interval));
+}
+
+/** The interval of a share: "0.72 to 1.00". */
+export function formatRateInterval(interval: Interval): string {
+  return formatInterval(interval, supportedPlaces(interval));
+}
+
 /** A difference, with its sign: "+0.125". */
 export function formatDifference(value: number | null | undefined, digits = 3): string {
   if (value === null || value === undefined) return UNDEFINED;

@@ -13,6 +13,7 @@ const columns: Columns = {
     unstable: [false, true, false, false, false],
     latency_ms: [10, null, 30, 20, 10],
     output_chars: [5, 4, 3, 2, 1],
+    worst: [null, 1, 0, null, null],
     scores: {
       match: { score: [1, 0.3, 0, null, 0.1 + 0.2], passed: [1, 0.5, 0, null, 1], cause: [null, null, null, null, null] },
       judge: { score: [null, 0.9, 0.2, null, 0.9], passed: [0, 1, 0, null, 1], cause: ["timeout", null, null, null, null] },
@@ -65,6 +66,7 @@ describe("selectPositions", () => {
     expect(ask("sort=latency&order=desc")).toEqual([2, 3, 0, 4, 1]);
     expect(ask("sort=judge&order=desc")).toEqual([1, 4, 2, 0, 3]);
     expect(ask("sort=chars")).toEqual([4, 3, 2, 1, 0]);
+    expect(ask("passed=no&sort=worst")).toEqual([2, 1]);
     expect(ask("order=desc")).toEqual([4, 3, 2, 1, 0]);
   });
 

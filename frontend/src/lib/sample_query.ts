@@ -13,6 +13,8 @@ export interface Columns {
     latency_ms: (number | null)[];
     output_chars: (number | null)[];
     scores: Record<string, ScoreColumns>;
+    /** The rank among the samples that did not pass, the worst first. */
+    worst: (number | null)[];
   };
 }
 
@@ -152,6 +154,7 @@ function sortColumn(columns: Columns, sort: string): (number | string | null)[] 
   if (sort === "latency") return rows.latency_ms;
   if (sort === "chars") return rows.output_chars;
   if (sort === "pass_rate") return rows.passed;
+  if (sort === "worst") return rows.worst;
   return rows.scores[sort]?.score ?? null;
 }
 

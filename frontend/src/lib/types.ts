@@ -152,6 +152,7 @@ export interface RunReport {
   done: number | null;
   total: number | null;
   why_no_report: string | null;
+  compare_with: { id: string; is_baseline: boolean } | null;
   tags: { name: string; samples: number }[];
   metadata_keys: { key: string; values: string[] }[];
   causes: string[];

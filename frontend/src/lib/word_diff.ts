@@ -39,6 +39,19 @@ export function wordDiff(before: string, after: string): Piece[] {
   return joinAcrossSpaces(pieces);
 }
 
+/** How much two texts share, by their words: 1 where they are equal, 0 where no word is in both. */
+export function shareInCommon(pieces: Piece[]): number {
+  let same = 0;
+  let all = 0;
+  for (const piece of pieces) {
+    const words = piece.text.match(/[\p{L}\p{N}\p{M}_]+/gu)?.length ?? 0;
+    const count = piece.kind === "same" ? 2 * words : words;
+    all += count;
+    if (piece.kind === "same") same += count;
+  }
+  return all === 0 ? 1 : same / all;
+}
+
 /** Changes with nothing but spaces between them read better as one: all that went, then all that came. */
 function joinAcrossSpaces(pieces: Piece[]): Piece[] {
   const joined: Piece[] = [];

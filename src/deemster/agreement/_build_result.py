@@ -151,28 +151,30 @@ def _with_exact_shares(intervals: Intervals, counts: Mapping[str, int], statisti
     """
     if intervals is None or statistics.bootstrap.method != "smoothed" or statistics.votes.clusters is not None:
         return intervals
-    found = dict(intervals)
+
+    exact = dict(intervals)
     for name, n in counts.items():
-        estimate = found[name].estimate if name in found else None
+        estimate = exact[name].estimate if name in exact else None
         if estimate is not None and n:
             share = clopper_pearson(round(estimate * n), n, confidence=statistics.bootstrap.confidence)
-            found[name] = msgspec.structs.replace(found[name], ci=share.interval)
-    return found
+            exact[name] = msgspec.structs.replace(exact[name], ci=share.interval)
+    return exact
 
 
 def _with_one_interval(
     intervals: Mapping[str, BootstrapResult], source: Intervals, twins: Iterable[tuple[str, str]]
 ) -> dict[str, BootstrapResult]:
     """Give a number the interval that it has under another name; of a single criterion, scores are its verdicts."""
-    found = dict(intervals)
-    for name, twin in twins:
-        own, other = found.get(name), (source or {}).get(twin)
-        if own is None or other is None or own.estimate is None or other.estimate is None:
+    merged = dict(intervals)
+    for name, twin_name in twins:
+        number = merged.get(name)
+        twin = (source or {}).get(twin_name)
+        if number is None or twin is None or number.estimate is None or twin.estimate is None:
             continue
         # Options that are not evenly spaced make two numbers of them.
-        if abs(own.estimate - other.estimate) <= _SAME:
-            found[name] = msgspec.structs.replace(own, ci=other.ci)
-    return found
+        if abs(number.estimate - twin.estimate) <= _SAME:
+            merged[name] = msgspec.structs.replace(number, ci=twin.ci)
+    return merged
 
 
 def _share_counts(n: int, met: Floats | None) -> dict[str, int]:
@@ -184,8 +186,9 @@ def _share_counts(n: int, met: Floats | None) -> dict[str, int]:
     """
     counts = dict.fromkeys(("accuracy", "exact_accuracy", "adjacent_accuracy", "macro_accuracy"), n)
     if met is not None:
-        true, judged = int(met[0].sum()), int(met[:, 0].sum())
-        counts |= {"precision": judged, "recall": true, "fnr": true, "fpr": n - true, "binary_accuracy": n}
+        n_met = int(met[0].sum())
+        n_judged_met = int(met[:, 0].sum())
+        counts |= {"precision": n_judged_met, "recall": n_met, "fnr": n_met, "fpr": n - n_met, "binary_accuracy": n}
     return counts | {f"criterion_{name}": count for name, count in counts.items()}
 
 
@@ -234,15 +237,19 @@ def _errors_by_side(votes: LabelledVotes) -> dict[str, Any]:
     for column in votes.columns:
         if column.criterion.kind != "binary":
             continue
-        truth, final = column.truth_classes, column.final_classes
-        both = (truth >= 0) & (final >= 0)
+        truth = column.truth_classes
+        final = column.final_classes
+        is_pair = (truth >= 0) & (final >= 0)
         is_negative = column.criterion.weight < 0
-        people, judge = (truth[both] == 0) != is_negative, (final[both] == 0) != is_negative
-        passed += int(people.sum())
-        failed += int((~people).sum())
-        np.add.at(balance, votes.unit_of_item[column.rows[both]], judge.astype(np.intp) - people)
+        people_pass = (truth[is_pair] == 0) != is_negative
+        judge_passes = (final[is_pair] == 0) != is_negative
 
-    lenient, strict = int((balance > 0).sum()), int((balance < 0).sum())
+        passed += int(people_pass.sum())
+        failed += int((~people_pass).sum())
+        np.add.at(balance, votes.unit_of_item[column.rows[is_pair]], judge_passes.astype(np.intp) - people_pass)
+
+    lenient = int((balance > 0).sum())
+    strict = int((balance < 0).sum())
     return {
         "n_people_passed": passed,
         "n_people_failed": failed,
@@ -339,35 +346,36 @@ def _abstentions(statistics: Statistics, *, binary: bool) -> AbstentionStats:
 
 
 def _numeric(statistics: Statistics) -> tuple[dict[int, NumericCriterionMetrics], BootstrapResult | None]:
-    """The numeric criteria by place, and the mean of their concordances."""
+    """The numeric criteria by index, and the mean of their concordances."""
     pairs = {
-        place: int(table.sum())
+        index: int(table.sum())
         for group in statistics.layout.groups
-        for place, table in zip(group.tables.columns, group.tables.of(statistics.counts)[0, :, 0], strict=True)
+        for index, table in zip(group.tables.columns, group.tables.of(statistics.counts)[0, :, 0], strict=True)
         if group.kind == "numeric"
     }
     return numeric_metrics(
         statistics.votes,
         statistics.levels,
-        {place: _coverage(statistics, place, n) for place, n in pairs.items()},
+        {index: _coverage(statistics, index, n) for index, n in pairs.items()},
         statistics.bootstrap,
     )
 
 
 def _criteria(statistics: Statistics, numeric: Mapping[int, NumericCriterionMetrics]) -> tuple[AnyCriterion, ...]:
     """Every criterion, in order."""
-    found: dict[int, AnyCriterion] = dict(numeric)
+    criteria: dict[int, AnyCriterion] = dict(numeric)
     for group in statistics.layout.groups:
         if group.kind == "numeric":
             continue
-        for place, table in zip(group.tables.columns, group.tables.of(statistics.counts)[0, :, 0], strict=True):
-            found[place] = _criterion(statistics, statistics.votes.columns[place], table)
-    return tuple(found[place] for place in sorted(found))
+        for index, table in zip(group.tables.columns, group.tables.of(statistics.counts)[0, :, 0], strict=True):
+            criteria[index] = _criterion(statistics, statistics.votes.columns[index], table)
+    return tuple(criteria[index] for index in sorted(criteria))
 
 
 def _criterion(statistics: Statistics, column: CriterionColumn, table: Floats) -> AnyCriterion:
     """A criterion that is answered by one of several classes."""
-    kind, n = column.criterion.kind, int(table.sum())
+    kind = column.criterion.kind
+    n = int(table.sum())
     met = tables.positive_against_rest(table) if kind == "binary" else None
     model = _MODELS[kind]
     fields = statistics.numbers_of(model, "criterion", column.index)
@@ -395,8 +403,9 @@ def _criterion(statistics: Statistics, column: CriterionColumn, table: Floats) -
         }
 
     if kind == "ordinal":
-        both = (column.truth_classes >= 0) & (column.final_classes >= 0)
-        truth, final = column.truth_classes[both], column.final_classes[both]
+        is_pair = (column.truth_classes >= 0) & (column.final_classes >= 0)
+        truth = column.truth_classes[is_pair]
+        final = column.final_classes[is_pair]
         for name, correlate in (("spearman", spearman), ("kendall", kendall)):
             fields[name] = correlation_result(correlate(truth, final, confidence=statistics.bootstrap.confidence))
     return model(**fields)
@@ -404,18 +413,20 @@ def _criterion(statistics: Statistics, column: CriterionColumn, table: Floats) -
 
 def _options(statistics: Statistics, column: CriterionColumn, table: Floats) -> dict[str, Any]:
     """The options and the confusion matrix in the author's order."""
-    classes, order = column.classes, list(column.classes.author_order)
-    true, judged = table.sum(axis=1).astype(int).tolist(), table.sum(axis=0).astype(int).tolist()
+    classes = column.classes
+    order = list(classes.author_order)
+    n_true = table.sum(axis=1).astype(int).tolist()
+    n_judged = table.sum(axis=0).astype(int).tolist()
     per_option = tuple(
         OptionMetrics(
             label=classes.labels[option],
             index=classes.codes[option],
             **statistics.numbers_of(OptionMetrics, "option", column.index, option),
-            support_true=true[option],
-            support_pred=judged[option],
+            support_true=n_true[option],
+            support_pred=n_judged[option],
             intervals=_with_exact_shares(
                 statistics.scope_intervals("option", column.index, option),
-                {"precision": judged[option], "recall": true[option]},
+                {"precision": n_judged[option], "recall": n_true[option]},
                 statistics,
             ),
         )
@@ -432,24 +443,26 @@ def _confusion_matrix(table: Floats, labels: tuple[str, ...]) -> ConfusionMatrix
 
 def _judges(statistics: Statistics) -> dict[str, JudgeMetrics]:
     """Every judge against the truth, by id."""
-    found = {}
+    metrics = {}
     for judge, name in enumerate(statistics.votes.judges):
         comparison = statistics.scores.comparisons[1 + judge]
-        pairs = sum(int(group.tables.of(statistics.counts)[1 + judge].sum()) for group in statistics.layout.groups)
+        n_pairs = sum(int(group.tables.of(statistics.counts)[1 + judge].sum()) for group in statistics.layout.groups)
         raw, failed, abstained = _raw_votes(statistics.votes, judge)
         numbers = statistics.numbers_of(JudgeMetrics, "judge", judge)
-        numbers |= {f"score_{each}": correlation_result(comparison.pairs.correlations[each]) for each in CORRELATIONS}
-        found[name] = JudgeMetrics(
+        correlations = comparison.pairs.correlations
+        numbers |= {f"score_{kind}": correlation_result(correlations[kind]) for kind in CORRELATIONS}
+
+        metrics[name] = JudgeMetrics(
             judge_id=name,
             confusion_matrix=_confusion_matrix(raw, _VERDICTS) if raw.any() else None,
             bias=_bias(statistics, judge),
-            n_samples=pairs,
+            n_samples=n_pairs,
             n_failed=failed,
             n_abstained=abstained,
             intervals=_overall_intervals(statistics, judge),
             **numbers,
         )
-    return found
+    return metrics
 
 
 def _raw_votes(votes: LabelledVotes, judge: int) -> tuple[Floats, int, int]:
@@ -458,18 +471,19 @@ def _raw_votes(votes: LabelledVotes, judge: int) -> tuple[Floats, int, int]:
     failed = abstained = 0
     for column in votes.columns:
         labelled = column.truth >= 0
-        truth, own = column.truth[labelled], column.votes[labelled, judge]
-        failed += int((own < FAILED_BELOW).sum())
-        abstained += sum(int((own == code).sum()) for code in column.criterion.abstentions)
+        truth = column.truth[labelled]
+        codes = column.votes[labelled, judge]
+        failed += int((codes < FAILED_BELOW).sum())
+        abstained += sum(int((codes == code).sum()) for code in column.criterion.abstentions)
         if column.criterion.kind == "binary":
-            cast = own >= 0
-            raw += np.bincount(truth[cast].astype(np.intp) * 3 + own[cast], minlength=9)
+            is_verdict = codes >= 0
+            raw += np.bincount(truth[is_verdict].astype(np.intp) * 3 + codes[is_verdict], minlength=9)
     return raw.reshape(3, 3), failed, abstained
 
 
 def _pooled(statistics: Statistics) -> tuple[PooledScaleMetrics, ...]:
     """All pairs of each kind of criterion that occurs."""
-    found = []
+    pooled = []
     for kind in KINDS:
         groups: list[CriterionGroup] = [group for group in statistics.layout.groups if group.kind == kind]
         if not groups:
@@ -480,7 +494,7 @@ def _pooled(statistics: Statistics) -> tuple[PooledScaleMetrics, ...]:
             met = tables.positive_against_rest(final[0].sum(axis=0))
             matrix = _confusion_matrix(met, _VERDICTS[:2]) if met.any() else None
         columns = [column for column in statistics.votes.columns if column.criterion.kind == kind]
-        found.append(
+        pooled.append(
             PooledScaleMetrics(
                 scale_type=kind,
                 n_points=sum(int(table.sum()) for table in final),
@@ -490,7 +504,7 @@ def _pooled(statistics: Statistics) -> tuple[PooledScaleMetrics, ...]:
                 **statistics.numbers_of(PooledScaleMetrics, "pooled", kind),
             )
         )
-    return tuple(found)
+    return tuple(pooled)
 
 
 def _abstaining_pairs(column: CriterionColumn) -> int:

@@ -33,6 +33,9 @@ from deemster.datasets import Dataset
 from deemster.datasets.human_labels import FAIL, PASS
 from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, plant_defect, reference_output
 from deemster.errors import ConfigurationError, plural
+from deemster.evaluation.check_file import find_kind
+from deemster.evaluation.suite import load_suite
+from deemster.evaluation.suite_parts import suite_dataset
 from deemster.formats.read_file import EXTENSIONS
 from deemster.formats.schema_validation import OpenShare, Seed, Share, decode_struct
 from deemster.gate.read_gate import BaselineRules, GateRules
@@ -122,16 +125,17 @@ def find_dataset(
 
 
 def file_dataset(file: str | Path) -> AuditedDataset:
-    """The dataset of a file.
+    """The dataset of a file, or of the suite that names one.
 
     Args:
         file: The file.
 
     Raises:
-        DatasetError: It cannot be read.
+        InputError: It cannot be read.
     """
-    dataset = Dataset.load(file)
-    return AuditedDataset(dataset.name, Path(file).name, list(dataset), dataset.row_hashes)
+    is_suite = find_kind(str(file)) == "suite"
+    dataset = suite_dataset(load_suite(file, calls_target=False)) if is_suite else Dataset.load(file)
+    return AuditedDataset(dataset.name, Path(dataset.path or file).name, list(dataset), dataset.row_hashes)
 
 
 def run_dataset(store: Store, name: str) -> AuditedDataset:
@@ -171,23 +175,27 @@ def audit_dataset(
     texts = [sample_text(sample) for sample in dataset.samples]
     vectors, notes = _embed(texts)
     similar = list(find_similar(texts, vectors, near=settings.near))
+
     runs: list[RunColumns] = []
     if store is not None:
-        runs, told = stored_runs(store, None, names, dataset=None if names else dataset.name, is_alike=False)
-        notes += told
-    if not runs:
+        runs, run_notes = stored_runs(store, None, names, dataset=None if names else dataset.name, is_alike=False)
+        notes += run_notes
+    if runs:
+        notes += _edited(dataset, runs[0])
+    else:
         notes.append("No complete run of the dataset is stored: nothing is known of how its samples behave.")
+    items = _histories(runs, confidence=settings.confidence) if runs else []
+    disputed, labelled = _disputes(store, runs)
+
     gate = _gate(store, runs, settings.margin)
     rules = gate.baseline or BaselineRules()
     margin = MARGIN if rules.margin is None else rules.margin
-    items = _histories(runs, confidence=settings.confidence) if runs else []
-    notes += _edited(dataset, runs[0]) if runs else []
     if rules.cluster is not None:
         notes.append("The gate clusters samples. The part that keeps its power is looked for as if each stood alone.")
-    disputed, labelled = _disputes(store, runs)
     subset = _subset(gate, runs, lambda ids: _groups(dataset, vectors, similar, ids), settings)
     tags = (sample.tags for sample in dataset.samples)
     cohorts = small_cohorts(tags, margin=margin, confidence=rules.confidence) if margin else ()
+
     return DatasetAudit(
         dataset=dataset.name,
         source=dataset.source,

@@ -35,8 +35,8 @@ from deemster.judges.metric_catalog import metric_spellings
 from deemster.records import Metric, Output
 from deemster.records.marks import reaches
 from deemster.report import Report
-from deemster.report.build_report import stored_report
 from deemster.report.report_settings import report_facts
+from deemster.report.stored_report import stored_report
 from deemster.runs.run_labels import read_run_labels
 from deemster.store import RunRow, Store
 from deemster.store.open_runs import is_run_file, open_runs

@@ -86,7 +86,7 @@ def score_stored_outputs(
             if dataset is None:
                 code = _report(rescoring, store, loaded, row, writing)
             elif rescoring.missing is None:
-                note(f"{row.id}: {plural(rescoring.report.totals.executions, 'output')} marked")
+                note(f"{row.id}: {plural(rescoring.report.totals.executions, 'output')} scored")
             if rescoring.missing is not None:
                 note(f"incomplete: {rescoring.missing}. The same command continues.")
                 code = max(code, ExitCode.INCOMPLETE)
@@ -122,8 +122,8 @@ def _rescore(
 def _report(rescoring: Rescoring, store: Store, suite: Suite | None, row: RunRow, writing: RunWriting) -> ExitCode:
     """Write and print the report of one run; returns the exit code."""
     from deemster.evaluation.suite import stored_junit
-    from deemster.report.build_report import quoted_details
     from deemster.report.overview import NamedRun
+    from deemster.report.stored_report import quoted_details
 
     reports = writing.reports.with_junit(stored_junit(row) if suite is None else suite.junit)
     named = NamedRun(row.id, f" --store {store.where}")

@@ -48,7 +48,7 @@ def command(
     from deemster.cli._report_ending import exit_code, warn_of_open_checks
     from deemster.evaluation.external_run import load_gate, store_external_run
     from deemster.integrations.import_run import read_runs
-    from deemster.report.build_report import stored_report
+    from deemster.report.stored_report import stored_report
     from deemster.store.open_runs import is_run_file
 
     run_files = [file for file in files if is_run_file(file)]

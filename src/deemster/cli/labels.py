@@ -62,7 +62,7 @@ def sheet(
     it. To compare the labels with the run: `deemster agreement RUN --labels labels.csv`.
     """
     from deemster.calibration.label_sheet import draw_samples, label_sheet
-    from deemster.report.build_report import stored_report
+    from deemster.report.stored_report import stored_report
 
     if stratify and balance is not None:
         raise ConfigurationError("Give `--stratify` or `--balance`, not both.")

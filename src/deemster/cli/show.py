@@ -133,8 +133,8 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
     from deemster.cli._run_list import describe_status
     from deemster.comparison import load_report
     from deemster.evaluation.suite import stored_junit
-    from deemster.report.build_report import quoted_details, stored_report
     from deemster.report.overview import NamedRun
+    from deemster.report.stored_report import quoted_details, stored_report
 
     if is_report_file(run):
         _render(reports.shown(load_report(run)), reports, NamedRun(run, is_stored=False))
@@ -177,7 +177,7 @@ def _list_samples(run: str, only: Only, reports: ReportOptions, store: str) -> N
     from deemster.comparison import load_report
     from deemster.comparison.report_source import ReportSource
     from deemster.comparison.stored_source import StoredSource
-    from deemster.report.build_report import stored_report
+    from deemster.report.stored_report import stored_report
 
     if is_report_file(run):
         report = load_report(run)
@@ -200,9 +200,9 @@ def _print_list(run: str, report: Report, source: RunSource, only: Only, *, full
 
 def _show_sample(run: str, sample: str, reports: ReportOptions, store: str, *, prompts: bool) -> None:
     """Print one sample of a run."""
-    from deemster.report.build_report import quoted_details
     from deemster.report.kept_details import kept_details
     from deemster.report.sample_report import NOTHING_KEPT, find_sample, sample_sections
+    from deemster.report.stored_report import quoted_details
     from deemster.report.stored_sample import stored_sample
 
     if prompts and reports.without_text:
@@ -231,7 +231,7 @@ def _show_failed(run: str, against: str | None, reports: ReportOptions, store: s
     from deemster.comparison.find_runs import RunSources
     from deemster.comparison.report_loader import load_report_or_comparison
     from deemster.report import Report
-    from deemster.report.build_report import quoted_details, stored_report
+    from deemster.report.stored_report import quoted_details, stored_report
 
     with RunSources(store) as sources:
         stored = None if is_report_file(run) else sources.enter_context(open_run(store, run))

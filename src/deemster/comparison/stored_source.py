@@ -8,11 +8,11 @@ from typing import Any
 from deemster.comparison.run_source import ShownSample, card_identities, cluster_value
 from deemster.errors import ReportError
 from deemster.records import MetricCard, Sample
-from deemster.report.build_report import quoted_details
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import PrivacyEntry
 from deemster.report.report_settings import report_facts
 from deemster.report.stored_columns import SampleColumns, run_columns
+from deemster.report.stored_report import quoted_details
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.mark_table import MarkTable
 from deemster.results.run_columns import ComparedRun, RunColumns

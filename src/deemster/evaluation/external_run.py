@@ -20,9 +20,10 @@ from deemster.gate import NONE_UNSCORED, GateRules, check_gate_names, read_gate
 from deemster.judges.metric_catalog import card_spellings
 from deemster.models.clock import Clock
 from deemster.records import Execution, MetricCard
-from deemster.report.build_report import batches, finish_run, stored_report, stored_run_record
+from deemster.report.build_report import batches, finish_run
 from deemster.report.report_settings import RUBRICS_FACT, RunFindings, settings_facts
 from deemster.report.stored_columns import keep_columns
+from deemster.report.stored_report import stored_report, stored_run_record
 from deemster.runs.run_identity import format_time, run_id
 from deemster.runs.run_lifecycle import RunDefinition, StoredRun, begin_run, new_token
 from deemster.runs.run_timer import RunTimer
@@ -40,7 +41,7 @@ class ExternalRun(NamedTuple):
     Attributes:
         tool: The tool, with its version where its file says it.
         dataset: The samples.
-        cards: Its metrics, in the order of the marks; none where the outputs are not marked yet.
+        cards: Its metrics, in the order of the marks; none where the outputs are not scored yet.
         executions: What the target said, and how that was marked.
         repetitions: How often each sample was run.
         target: What was run, such as a model and its prompt.

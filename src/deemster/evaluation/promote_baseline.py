@@ -8,8 +8,8 @@ from deemster.comparison.stored_source import stored_identities
 from deemster.errors import Issue, StoreError, plural
 from deemster.gate import GateCheck
 from deemster.report import Report
-from deemster.report.build_report import stored_report
 from deemster.report.report_settings import report_facts
+from deemster.report.stored_report import stored_report
 from deemster.store import BaselineFacts, BaselineRow, RunRow, Store
 
 

@@ -24,9 +24,9 @@ from deemster.models.clock import Clock
 from deemster.records import Execution, Mark, Metric, Output, Sample, Unscored
 from deemster.records.shared_call_cost import SpendingSum
 from deemster.report import Report
-from deemster.report.build_report import StoredSamples, stored_report
 from deemster.report.report_settings import rubric_facts
 from deemster.report.stored_columns import keep_columns
+from deemster.report.stored_report import StoredSamples, stored_report
 from deemster.runs.resume_backlog import is_retried, restore_invalid_text
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_lifecycle import StoredRun, open_scoring
@@ -132,12 +132,12 @@ def _remaining_work(scoring: StoredRun, plan: Plan) -> RemainingWork:
 
 
 def _what_is_missing(scoring: StoredRun, why: str | None) -> str | None:
-    """How many outputs are not marked, and why; None where all are."""
+    """How many outputs are not scored, and why; None where all are."""
     count = sum(not execution.marks or any(map(_is_not_run, execution.marks)) for execution in scoring.executions())
     if not count:
         return None
     because = "" if why is None else f" ({why.rstrip('.')})"
-    return f"{count} of {scoring.row.done} outputs are not marked{because}"
+    return f"{count} of {scoring.row.done} outputs are not scored{because}"
 
 
 def _works(scoring: StoredRun, plan: Plan) -> Iterator[WorkItem]:
@@ -171,7 +171,7 @@ def _is_not_run(mark: Mark) -> bool:
 def _scorable(store: Store, run: str) -> RunRow:
     row = store.run(run)
     if not row.traits.has_metrics:
-        raise StoreError(f"{store.where}: `{row.id}` is a grading by a rubric; only outputs can be marked by metrics.")
+        raise StoreError(f"{store.where}: `{row.id}` is a grading by a rubric; only outputs can be scored by metrics.")
     if not row.done:
         raise StoreError(f"{store.where}: `{row.id}` has no outputs to score.")
     return row

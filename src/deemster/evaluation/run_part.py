@@ -8,9 +8,9 @@ from typing import NamedTuple
 from deemster.datasets import Dataset
 from deemster.datasets.only_expression import LATEST, Only, condition_text
 from deemster.errors import Issue, StoreError, list_names
-from deemster.report.build_report import stored_report
 from deemster.report.failing_samples import failing_samples
 from deemster.report.report_settings import report_facts
+from deemster.report.stored_report import stored_report
 from deemster.runs.find_resumed_run import choose_run
 from deemster.store import RunRow, Store
 

@@ -28,12 +28,13 @@ from deemster.gate.baseline_gate import PinnedBaseline
 from deemster.models.budget import BudgetEntry
 from deemster.records import Execution
 from deemster.report import Report, RunSamples
-from deemster.report.build_report import FinishedRun, RunRecord, StoredSamples, batches, stored_report
+from deemster.report.build_report import FinishedRun, RunRecord, batches
 from deemster.report.live_marks import LiveMarks
 from deemster.report.report_figures import figures_facts
 from deemster.report.report_settings import RunFindings, report_facts, settings_facts
 from deemster.report.stored_columns import save_columns
 from deemster.report.stored_executions import StoredExecutions
+from deemster.report.stored_report import StoredSamples, stored_report
 from deemster.runs.resume_backlog import RETRIED_CAUSES, ResumeBacklog
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_identity import plain_json

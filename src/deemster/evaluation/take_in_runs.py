@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
-from deemster.report.build_report import stored_report
 from deemster.report.report_settings import report_facts, stored_settings
 from deemster.report.stored_columns import keep_columns
+from deemster.report.stored_report import stored_report
 from deemster.store import Store
 from deemster.store.run_import import ImportedRun, import_runs
 

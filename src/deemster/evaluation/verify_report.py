@@ -17,7 +17,7 @@ from deemster.datasets.fingerprint import list_hash
 from deemster.errors import Issue, ReportError, visible
 from deemster.formats.streamed_list import Stream
 from deemster.report import Report
-from deemster.report.build_report import quoted_details, stored_report
+from deemster.report.stored_report import computed_report, quoted_details
 from deemster.store import RunRow, Store
 from deemster.store.run_file import file_sha256, open_run_file
 
@@ -95,7 +95,7 @@ def _differences(store: Store, shown: Report, report: Path, run_file: Path) -> I
 
 def _computed(store: Store, row: RunRow, shown: Report) -> Report:
     """The report of the run, with what the report at hand shows and leaves out."""
-    report = stored_report(store, row.id)
+    report = computed_report(store, row.id)
 
     if shown.privacy.level != WHOLE:
         without_text = report_without_text(report, quotes=quoted_details(store, row.id).__getitem__)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import count
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -132,6 +131,18 @@ class WordingProposal(NamedTuple):
     message: str | None = None
 
 
+class GradedCase(NamedTuple):
+    """One item, graded by one wording.
+
+    Attributes:
+        item: What the judges made of it.
+        replies: What models said.
+    """
+
+    item: ItemGrading
+    replies: list[Said]
+
+
 class ImprovementJudging:
     """Asks judges and the writer, each question once.
 
@@ -156,9 +167,13 @@ class ImprovementJudging:
         run: StoredRun | None,
         progress: Callable[[Progress], None] | None,
     ) -> None:
-        self.rubric, self.parts = rubric, parts
-        self.grader, self.settings = grader, settings
-        self._gateway, self._run, self._progress = gateway, run, progress
+        self.rubric = rubric
+        self.parts = parts
+        self.grader = grader
+        self.settings = settings
+        self._gateway = gateway
+        self._run = run
+        self._progress = progress
         self._payments = CallPayments()
         self._usages: list[Usage] = []
         self._verdicts: dict[tuple[str, str, str], WordingVerdicts] = {}
@@ -168,14 +183,14 @@ class ImprovementJudging:
         """What everything took, earlier parts of the work included."""
         return sum_usage(self._usages)
 
-    def truths(self, place: int, part: str) -> list[int | float]:
+    def truths(self, index: int, part: str) -> list[int | float]:
         """The labels of one criterion on a part.
 
         Args:
-            place: The criterion's place in the rubric.
+            index: The criterion's place in the rubric.
             part: `train` or `held_out`.
         """
-        return [codes[place] for codes in self.parts[part].truths]
+        return [codes[index] for codes in self.parts[part].truths]
 
     async def agreements(self, criterion: Criterion, part: str) -> list[float | None]:
         """How far judges and people agree on each item of a part by a wording; None where one of them gives no verdict.
@@ -206,20 +221,28 @@ class ImprovementJudging:
         return self._verdicts[question]
 
     async def _ask_judges(self, criterion: Criterion, part: str) -> WordingVerdicts:
-        items, truths = self.parts[part], self.truths(self.rubric.names.index(criterion.name), part)
-        alone = Rubric((criterion,), guidelines=self.rubric.guidelines)
+        cases = self.parts[part].cases
+        truths = self.truths(self.rubric.names.index(criterion.name), part)
+        criterion_alone = Rubric((criterion,), guidelines=self.rubric.guidelines)
         # Items without a label for this criterion decide nothing, and are not asked about.
-        places = [place for place, truth in enumerate(truths) if not is_missing(truth)]
-        graded = await self._grade_all([items.cases[place]._replace(rubric=alone) for place in places])
+        labelled = [index for index, truth in enumerate(truths) if not is_missing(truth)]
+        graded = await self._grade_all([cases[index]._replace(rubric=criterion_alone) for index in labelled])
+
         codes: list[int | float | None] = [None] * len(truths)
         reasons: list[str | None] = [None] * len(truths)
-        for place, (item, _) in zip(places, graded, strict=True):
-            codes[place], reasons[place] = verdict_code(item.criteria[0]), item.criteria[0].reason
-        lost = [graded[at][0].criteria[0] for at, place in enumerate(places) if codes[place] is None]
-        if len(lost) > LOST * len(places):
-            why = next(vote.failure.message for each in lost for vote in each.votes if vote.failure is not None)
-            raise ImprovementStopped(f"the judges failed on {len(lost):,} of {plural(len(places), 'item')}: {why}")
-        self._count(reply for _, replies in graded for reply in replies)
+        lost: list[CriterionGrading] = []
+        for index, case in zip(labelled, graded, strict=True):
+            grading = case.item.criteria[0]
+            codes[index] = verdict_code(grading)
+            reasons[index] = grading.reason
+            if codes[index] is None:
+                lost.append(grading)
+
+        if len(lost) > LOST * len(labelled):
+            failures = (vote.failure for grading in lost for vote in grading.votes)
+            why = next(failure.message for failure in failures if failure is not None)
+            raise ImprovementStopped(f"the judges failed on {len(lost):,} of {plural(len(labelled), 'item')}: {why}")
+        self._count(reply for case in graded for reply in case.replies)
         return WordingVerdicts(codes, reasons)
 
     def _count(self, replies: Iterable[Said]) -> None:
@@ -236,22 +259,23 @@ class ImprovementJudging:
             if call.usage is not None
         ]
 
-    async def _grade_all(self, cases: Sequence[GradingCase]) -> list[tuple[ItemGrading, list[Said]]]:
-        found: list[tuple[ItemGrading, list[Said]] | None] = [None] * len(cases)
-        done = count(1)
+    async def _grade_all(self, cases: Sequence[GradingCase]) -> list[GradedCase]:
+        graded: dict[int, GradedCase] = {}
 
-        async def grade(place: int) -> None:
+        async def grade(index: int) -> None:
             replies: list[Said] = []
-            item = await script_result(self.grader.script(cases[place]), self._gateway.answers, replies)
-            found[place] = (item, replies)
-            self._tell(next(done), len(cases))
+            item = await script_result(self.grader.script(cases[index]), self._gateway.answers, replies)
+            graded[index] = GradedCase(item, replies)
+            self._tell(len(graded), len(cases))
 
         async with worker_pool(Stop()) as pool:
             await pool.for_each(range(len(cases)), grade, workers=min(WORKERS, len(cases)))
-        every = [each for each in found if each is not None]
-        if any(vote.failure is not None and vote.failure.cause == "not_run" for vote in _votes(every)):
+
+        in_order = [graded[index] for index in sorted(graded)]
+        votes = (vote for case in in_order for criterion in case.item.criteria for vote in criterion.votes)
+        if any(vote.failure is not None and vote.failure.cause == "not_run" for vote in votes):
             raise ImprovementStopped(self._halted)
-        return every
+        return in_order
 
     @property
     def _halted(self) -> str:
@@ -294,22 +318,25 @@ class ImprovementJudging:
 
     async def _exemplars(self, criterion: Criterion, number: int) -> list[Disagreement]:
         """Disagreements of the training part, others for each proposal as long as there are."""
-        items, verdicts = self.parts[TRAIN], await self.verdicts(criterion, TRAIN)
-        place = self.rubric.names.index(criterion.name)
-        truths, scores = self.truths(place, TRAIN), await self.agreements(criterion, TRAIN)
-        wrong = [at for at, score in enumerate(scores) if score is not None and score < 1]
-        wrong.sort(key=lambda at: parts_digest(self.settings.seed, criterion.name, items.cases[at].id))
+        train = self.parts[TRAIN]
+        column = self.rubric.names.index(criterion.name)
+        truths = self.truths(column, TRAIN)
+        verdicts = await self.verdicts(criterion, TRAIN)
+        agreements = await self.agreements(criterion, TRAIN)
+
+        wrong = [index for index, agreement in enumerate(agreements) if agreement is not None and agreement < 1]
+        wrong.sort(key=lambda index: parts_digest(self.settings.seed, criterion.name, train.cases[index].id))
         start = (number - 1) * self.settings.exemplars % len(wrong)
         chosen = [*wrong[start:], *wrong[:start]][: self.settings.exemplars]
         return [
             Disagreement(
-                items.cases[at].output,
-                _label(criterion, truths[at]),
-                _label(criterion, verdicts.codes[at]),
-                verdicts.reasons[at],
-                items.reasons[at][place] if items.reasons[at] else None,
+                train.cases[index].output,
+                _label(criterion, truths[index]),
+                _label(criterion, verdicts.codes[index]),
+                verdicts.reasons[index],
+                train.reasons[index][column] if train.reasons[index] else None,
             )
-            for at in chosen
+            for index in chosen
         ]
 
 
@@ -329,7 +356,3 @@ def _label(criterion: Criterion, code: float | None) -> str:
     if isinstance(code, float):
         return f"{code:g}"
     return "nothing that could be read" if code is None or code < 0 else criterion.labels[code]
-
-
-def _votes(graded: Iterable[tuple[ItemGrading, list[Said]]]) -> Iterator[Any]:
-    return (vote for item, _ in graded for each in item.criteria for vote in each.votes)

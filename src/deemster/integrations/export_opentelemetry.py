@@ -10,7 +10,7 @@ from deemster.formats.canonical_json import json_text
 from deemster.formats.json_values import to_json_value
 from deemster.records import Execution, Mark, MetricScore, NotApplicable, Output, Sample, TargetFailure
 from deemster.report import Report
-from deemster.report.build_report import StoredSamples
+from deemster.report.stored_report import StoredSamples
 from deemster.store import Store
 
 EVENT = "gen_ai.evaluation.result"

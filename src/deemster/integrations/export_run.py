@@ -8,7 +8,7 @@ from deemster.errors import Issue, ReportError
 from deemster.integrations.export_mlflow import export_mlflow
 from deemster.integrations.export_opentelemetry import export_opentelemetry
 from deemster.report import Report
-from deemster.report.build_report import stored_report
+from deemster.report.stored_report import stored_report
 from deemster.store import Store
 
 EXPORTERS: dict[str, Callable[[Store, Report, str], str]] = {

@@ -13,6 +13,7 @@ from deemster.report.failing_samples import executed_samples
 from deemster.report.gate_sections import format_observed, gate_verdict
 from deemster.report.overview import overview_sections
 from deemster.report.usage_sections import format_cost
+from deemster.results.sample_summary import SampleEntries
 from deemster.results.score_by_length import LengthGroup, LengthProfile, score_by_length
 from deemster.text.html_page import PageHead, Tile, rate_tile, render_page, render_part
 from deemster.text.number_format import format_change_interval, format_interval, format_number
@@ -30,6 +31,8 @@ from deemster.text.text_sections import (
 )
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from deemster.report.report_document import Report
 
 # The order of a page: what a reader asks first.
@@ -189,6 +192,18 @@ def _length_section(report: Report) -> list[TextSection]:
 
 
 def _length_profiles(report: Report, names: list[str]) -> dict[str, LengthProfile]:
+    lengths, scores = _lengths_and_scores(report, names)
+    found = {name: score_by_length(lengths, scores[name]) for name in names}
+    # Where all lengths or all scores are equal there is nothing to see.
+    return {name: one for name, one in found.items() if one is not None and one.correlation is not None}
+
+
+def _lengths_and_scores(report: Report, names: list[str]) -> tuple[ArrayLike, dict[str, list[float | None]]]:
+    """The length of each sample's output, and its scores by metric."""
+    samples = report.samples
+    if isinstance(samples, SampleEntries):
+        return samples.output_chars(), {name: samples.mean_scores(name) for name in names}
+
     lengths: list[float] = []
     scores: dict[str, list[float | None]] = {name: [] for name in names}
     for _, sample, executions in executed_samples(report):
@@ -197,9 +212,7 @@ def _length_profiles(report: Report, names: list[str]) -> dict[str, LengthProfil
         for name in names:
             spread = sample.metrics.get(name)
             scores[name].append(None if spread is None else spread.mean)
-    found = {name: score_by_length(lengths, scores[name]) for name in names}
-    # Where all lengths or all scores are equal there is nothing to see.
-    return {name: one for name, one in found.items() if one is not None and one.correlation is not None}
+    return lengths, scores
 
 
 def _length_plot(name: str, number: int, profile: LengthProfile) -> Figure:

@@ -89,7 +89,7 @@ def _failing_positions(report: Report) -> Sequence[int]:
     """The places of the samples that did not pass in every repetition, worst first."""
     samples = report.samples
     if isinstance(samples, SampleEntries):
-        return samples.failing()
+        return samples.failing
     failing = (
         (sample.pass_rate, mean_score(report, sample), position)
         for position, sample in enumerate(samples)

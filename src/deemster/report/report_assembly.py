@@ -29,7 +29,6 @@ from deemster.results.mark_table import MarkTable
 from deemster.results.sample_summary import (
     DECIMALS,
     SampleEntries,
-    failing_positions,
     summarize_sample,
     summarize_samples,
 )
@@ -38,18 +37,21 @@ _WHOLE = (1.0, 0.0)
 _NOT_RUN = Unscored("not_run", "The run stopped before this sample.")
 
 
-def sample_entries(dataset: RunSamples, tally: MarkTable, *, higher_is_better: Sequence[bool]) -> SampleEntries:
+def sample_entries(
+    dataset: RunSamples, tally: Callable[[], MarkTable], *, higher_is_better: Sequence[bool]
+) -> SampleEntries:
     """The entry of every sample.
 
     Args:
         dataset: The samples.
-        tally: Their marks.
+        tally: Gives their marks, once they are needed.
         higher_is_better: For each metric, whether 1 is its best score.
     """
     return SampleEntries(
-        lambda: summarize_samples(tally, map(_with_short_texts, dataset.facts())),
-        pick=lambda position: summarize_sample(tally, position, _with_short_texts(dataset.facts_at(position))),
-        failing=lambda: failing_positions(tally, higher_is_better).tolist(),
+        lambda: summarize_samples(tally(), map(_with_short_texts, dataset.facts())),
+        pick=lambda position: summarize_sample(tally(), position, _with_short_texts(dataset.facts_at(position))),
+        marks=tally,
+        higher_is_better=higher_is_better,
     )
 
 
@@ -58,21 +60,30 @@ def _with_short_texts(sample: SampleFacts) -> SampleFacts:
     return SampleFacts(sample.position, sample.id, sample.row_hash, sample.labels, content)
 
 
-def execution_entries(dataset: RunSamples, tally: MarkTable, executions: RunExecutions) -> Stream[ExecutionEntry]:
-    """The entry of every execution; one that is missing was not run."""
-    names = [card.name for card in tally.cards]
+def execution_entries(
+    dataset: RunSamples, tally: Callable[[], MarkTable], executions: RunExecutions
+) -> Stream[ExecutionEntry]:
+    """The entry of every execution; one that is missing was not run.
+
+    Args:
+        dataset: The samples.
+        tally: Gives their marks, once they are needed.
+        executions: The executions that there are.
+    """
 
     def every() -> Iterator[ExecutionEntry]:
-        applies = tally.applies_to(slice(None))
-        for execution in _with_missing_executions(dataset, tally, PaidExecutions(executions)):
+        marks = tally()
+        names, applies = marks.names, marks.applies_to(slice(None))
+        for execution in _with_missing_executions(dataset, marks, PaidExecutions(executions)):
             yield execution_entry(execution, names, applies[execution.position].tolist())
 
     def pick(index: int) -> ExecutionEntry:
-        position, repetition = divmod(index, tally.repetitions)
+        marks = tally()
+        position, repetition = divmod(index, marks.repetitions)
         known = {execution.repetition: execution for execution in executions.at(position)}
-        execution = known.get(repetition) or _not_run(dataset.facts_at(position), repetition, tally)
-        (applies,) = tally.applies_to(slice(position, position + 1)).tolist()
-        return execution_entry(execution, names, applies)
+        execution = known.get(repetition) or _not_run(dataset.facts_at(position), repetition, marks)
+        (applies,) = marks.applies_to(slice(position, position + 1)).tolist()
+        return execution_entry(execution, marks.names, applies)
 
     return Stream(every, pick=pick)
 

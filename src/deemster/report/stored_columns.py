@@ -27,6 +27,9 @@ _BLOCK = 1 << 13
 _LEVEL = 1
 # What a block unpacks to at most: a store may come from a stranger, and a larger block is read from its rows.
 _MOST_UNPACKED = 1 << 28
+# How the head of a report begins: as JSON, as earlier versions wrote it, or as a large map of MessagePack.
+_JSON_HEAD = b"{"
+_TYPED_HEAD = b"\xde"
 
 
 class SampleColumns(NamedTuple):
@@ -60,15 +63,16 @@ class _Block(msgspec.Struct, array_like=True):
     output_chars: bytes | None = None
 
 
-class _Head(msgspec.Struct):
-    """What columns need of the head of a report."""
+class _Panels(msgspec.Struct):
+    """What columns need of the head of a report as earlier versions wrote it."""
 
     panels: dict[str, PanelSummary] | None = None
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Block).decode
-_decode_head = msgspec.json.Decoder(_Head).decode
+_decode_report = msgspec.msgpack.Decoder(Report).decode
+_decode_panels = msgspec.json.Decoder(_Panels).decode
 
 
 def save_columns(store: Store, report: Report, table: MarkTable) -> None:
@@ -82,9 +86,16 @@ def save_columns(store: Store, report: Report, table: MarkTable) -> None:
     Raises:
         StoreError: The store fails.
     """
-    head = report.head()
     blocks = _blocks(store.samples(report.run.id, content=False), table)
-    store.write_columns(report.run.id, chain((head,), blocks))
+    store.write_columns(report.run.id, chain((_encode_head(report),), blocks))
+
+
+def _encode_head(report: Report) -> bytes:
+    """The numbers of a report as they are, to the last digit; as its file has them where they would not come back."""
+    numbers = msgspec.structs.replace(report, samples=(), executions=(), failure_list=())
+    kept = _encode(numbers)
+    head = report.head()
+    return kept if _decode_report(kept).head() == head else head
 
 
 def keep_columns(store: Store, report: Report) -> None:
@@ -144,16 +155,42 @@ def stored_head(store: Store, row: RunRow) -> bytes | None:
     Raises:
         StoreError: The store fails.
     """
+    head = _head_part(store, row)
+    if head.startswith(_JSON_HEAD):
+        return head
+    report = stored_numbers(store, row)
+    return None if report is None else report.head()
+
+
+def stored_numbers(store: Store, row: RunRow) -> Report | None:
+    """A run's report without samples, executions and failures; None where it is not kept, or by an earlier version.
+
+    Args:
+        store: Where the run is stored.
+        row: The run.
+
+    Raises:
+        StoreError: The store fails.
+    """
+    head = _head_part(store, row)
+    try:
+        return _decode_report(head) if head.startswith(_TYPED_HEAD) else None
+    except (msgspec.ValidationError, ValueError):
+        return None
+
+
+def _head_part(store: Store, row: RunRow) -> bytes:
+    """The numbers of a run's report as they are kept; nothing where they are not, or not of its report."""
     figures = stored_figures(row)
     if figures is None or not figures.has_columns:
-        return None
+        return b""
     first = next(store.columns(row.id), b"")
-    return first if _is_head(first) else None
+    return first if _is_head(first) else b""
 
 
 def _is_head(part: bytes) -> bool:
-    """Whether a part is the head of a report, which is JSON. All others are compressed and never begin with a brace."""
-    return part.startswith(b"{")
+    """Whether a part is the head of a report. All others are compressed, and begin otherwise."""
+    return part.startswith((_JSON_HEAD, _TYPED_HEAD))
 
 
 def run_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tuple[MarkTable, SampleColumns]:
@@ -186,7 +223,7 @@ def load_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tupl
     ids, ends = bytearray(), np.zeros(samples + 1, dtype=np.int64)
     stop = 0
     try:
-        table.restore_panels(_decode_head(stored_head(store, row) or b"{}").panels)
+        table.restore_panels(_kept_panels(store, row))
         for start, block in _stored_blocks(store, row):
             block_ends = np.frombuffer(block.id_ends, dtype=np.int64)
             stop = start + len(block_ends)
@@ -210,6 +247,13 @@ def load_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tupl
         # It takes much room, and is needed when the rest is done.
         lambda: _load_usage(store, row),
     )
+
+
+def _kept_panels(store: Store, row: RunRow) -> dict[str, PanelSummary] | None:
+    report = stored_numbers(store, row)
+    if report is not None:
+        return report.panels
+    return _decode_panels(stored_head(store, row) or b"{}").panels
 
 
 def _stored_blocks(store: Store, row: RunRow) -> Iterator[tuple[int, _Block]]:

@@ -11,9 +11,10 @@ import msgspec
 from deemster.datasets import SelectedPart
 from deemster.errors import InputError, did_you_mean
 from deemster.records import Execution, Sample, SampleFacts
-from deemster.report.build_report import build_report, finish_run, stored_run_record, to_sample
+from deemster.report.build_report import build_report, finish_run, to_sample
 from deemster.report.report_document import Report
 from deemster.report.report_settings import RECORDING_SETTINGS
+from deemster.report.stored_report import stored_run_record
 from deemster.store import Store
 
 # An unknown id is compared with so many, to find a similar one.

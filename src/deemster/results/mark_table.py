@@ -298,6 +298,11 @@ class MarkTable:
         self._tags: dict[str, array[int]] = {}
         self._untagged = array("i")
 
+    @property
+    def names(self) -> list[str]:
+        """The metrics, in the order of the suite."""
+        return [card.name for card in self.cards]
+
     def panel_summaries(self) -> dict[str, PanelSummary]:
         """The panels behind the scores of each metric that lacks a vote, or may lack one."""
         summaries = {}

@@ -178,12 +178,13 @@ def failing_positions(marks: MarkTable, higher_is_better: Sequence[bool]) -> NDA
 
 
 class SampleEntries(Stream[SampleEntry]):
-    """The entries of the samples of a run, of which it knows without making them which did not pass.
+    """The entries of the samples of a run, with what their marks tell without making them.
 
     Args:
         make: Makes the entries, from the first on.
         pick: Makes the entry at a position.
-        failing: Gives `failing_positions`.
+        marks: Gives the marks of the run, once they are needed.
+        higher_is_better: For each metric, whether 1 is its best score.
     """
 
     def __init__(
@@ -191,17 +192,39 @@ class SampleEntries(Stream[SampleEntry]):
         make: Callable[[], Iterator[SampleEntry]],
         *,
         pick: Callable[[int], SampleEntry],
-        failing: Callable[[], Sequence[int]],
+        marks: Callable[[], MarkTable],
+        higher_is_better: Sequence[bool],
     ) -> None:
         super().__init__(make, pick=pick)
-        self.failing = functools.cache(failing)
         self._entry = pick
+        self._marks = marks
+        self._higher_is_better = higher_is_better
 
     def map(self, change: Callable[[SampleEntry], SampleEntry]) -> SampleEntries:
-        """The same entries, each changed in what does not say whether it passed."""
+        """The same entries, each changed in what its marks do not tell."""
         return SampleEntries(
-            lambda: map(change, self), pick=lambda position: change(self._entry(position)), failing=self.failing
+            lambda: map(change, self),
+            pick=lambda position: change(self._entry(position)),
+            marks=self._marks,
+            higher_is_better=self._higher_is_better,
         )
+
+    @functools.cached_property
+    def failing(self) -> list[int]:
+        """The places of the samples that did not pass in every repetition, worst first."""
+        return list(map(int, failing_positions(self._marks(), self._higher_is_better)))
+
+    def output_chars(self) -> NDArray[np.float64]:
+        """The length of each sample's output, the mean over its repetitions; an output that is not there has none."""
+        return np.asarray(np.maximum(self._marks().output_chars, 0).mean(axis=1))
+
+    def mean_scores(self, metric: str) -> list[float | None]:
+        """The score of each sample, the mean over its repetitions; None where it has none."""
+        marks = self._marks()
+        place = marks.names.index(metric)
+        scored = marks.causes[:, :, place] == SCORED
+        means = _rounded(_means(marks.scores[:, :, place], scored))
+        return [mean if known else None for mean, known in zip(means, scored.any(axis=1).tolist(), strict=True)]
 
 
 def _aggregates(marks: MarkTable, block: slice) -> list[AggregateEntry | None] | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from deemster.agreement import BootstrapSettings
 from deemster.agreement.annotator_alpha import annotator_alpha
 from deemster.calibration.people_labels import LabelTask, label_tasks, labelled_votes, labels_csv
 from deemster.errors import ConfigurationError, InputError
@@ -22,9 +23,6 @@ from deemster.view.label_queue import LabelQueue, QueueRequest, choose_tasks, dr
 from deemster.view.opened_grading import SEEN
 from deemster.view.opened_run import OpenedRun
 from deemster.view.sample_pages import execution_facts, sample_at, sample_facts
-
-# A page is shown while labels come in.
-_REPLICATES = 500
 
 
 class LabelRequest(QueueRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -276,7 +274,7 @@ def _agreement(task: LabelTask, labels: Sequence[LabelFacts]) -> dict[str, Any]:
             "interval": interval_ends(kappa.interval),
             "because": why,
         }
-    alpha = annotator_alpha(columns, replicates=_REPLICATES, seed=0)
+    alpha = annotator_alpha(columns, replicates=BootstrapSettings().replicates, seed=0)
     why = None
     if alpha.estimate is None:
         one = len(shared) > 1

@@ -93,7 +93,7 @@ def choose_tasks(run: OpenedRun, tasks: Sequence[LabelTask], metrics: Sequence[s
 def draw_queue(
     run: OpenedRun, settings: QueueRequest, tasks: Sequence[LabelTask], labels: Sequence[LabelFacts]
 ) -> LabelQueue:
-    """The samples that a person labels.
+    """The samples that a person labels: of those that have an output, since nothing can be said of others.
 
     Args:
         run: The run.
@@ -104,10 +104,11 @@ def draw_queue(
     Raises:
         StoreError: The store fails.
     """
-    total = run.row.samples
+    answered = run.answered()
+    total = len(answered)
     n = min(settings.n, total)
     if settings.order == "random":
-        drawn = draw_places([range(total)], n, seed=settings.seed)
+        drawn = draw_places([answered], n, seed=settings.seed)
         said = _SAID["random"].format(n=n, total=total, seed=settings.seed, share=n / total if total else 0)
         return LabelQueue(list(drawn), {place: share for place, (_, share) in drawn.items()}, said)
     names = dict.fromkeys(task.metric or task.criterion for task in tasks)
@@ -116,7 +117,9 @@ def draw_queue(
     keys = [distance]
     if settings.order == "disputed":
         keys += [-run.disputes(places), -_label_disputes(run, tasks, labels)]
-    return LabelQueue(np.lexsort(keys)[:n].tolist(), {}, _SAID[settings.order])
+    has_output = set(answered)
+    ranked = [position for position in np.lexsort(keys).tolist() if position in has_output]
+    return LabelQueue(ranked[:n], {}, _SAID[settings.order])
 
 
 def _distances(run: OpenedRun, places: Sequence[int]) -> NDArray[np.float64]:

@@ -64,6 +64,10 @@ class OpenedGrading(OpenedRun):
         """
         raise ReportError("This is a grading by a rubric: its numbers stand under `grading`.")
 
+    def answered(self) -> list[int]:
+        """The places of all items: each is a submission."""
+        return list(range(self.row.samples))
+
     def samples_at(self, positions: Sequence[int]) -> Iterator[tuple[SampleFacts, list[Execution]]]:
         """Some items. What their judges said is shown as a whole, not as marks.
 

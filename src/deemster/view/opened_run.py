@@ -18,8 +18,8 @@ from deemster.datasets.human_labels import FAIL, PASS
 from deemster.errors import ReportError
 from deemster.judges.item_grading import ItemGrading
 from deemster.records import Execution, MetricCard, Output, SampleFacts
-from deemster.report.build_report import stored_report
 from deemster.report.stored_columns import SampleColumns, page_table, run_columns, stored_head
+from deemster.report.stored_report import stored_report
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.usage_and_cost import USAGE
@@ -115,12 +115,12 @@ class OpenedRun:
         """Its report without samples, executions and failures, as `deemster show RUN --to FILE.json` has it.
 
         Raises:
-            ReportError: It has no marks to report on.
+            ReportError: It has no scores to report on.
             StoreError: The store fails.
         """
         with self._lock:
             if not self.cards or not self.row.samples:
-                raise ReportError("This run has no marks.")
+                raise ReportError("This run has no scores.")
             return self._head
 
     def samples_at(self, positions: Sequence[int]) -> Iterator[tuple[SampleFacts, list[Execution]]]:
@@ -144,6 +144,14 @@ class OpenedRun:
         self._read_at = time.monotonic()
         self._read_s += self._read_at - start
         return found
+
+    def answered(self) -> list[int]:
+        """The places of the samples that have an output.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        return np.flatnonzero((self.table.outputs != 0).any(axis=1)).tolist()
 
     def mean_scores(self, place: int) -> NDArray[np.float64]:
         """For each sample the mean score of one metric over its repetitions; NaN where it has none.

@@ -12,9 +12,6 @@ from deemster.calibration.people_labels import labelled_votes
 from deemster.errors import InputError
 from deemster.view.opened_run import OpenedRun
 
-# A page is shown while labels come in, so fewer replicates than `deemster agreement` draws.
-_REPLICATES = 500
-
 
 def alignment_page(run: OpenedRun) -> dict[str, Any]:
     """The alignment of a run's judges with people, as `deemster agreement RUN` computes it.
@@ -28,7 +25,8 @@ def alignment_page(run: OpenedRun) -> dict[str, Any]:
     labels = run.store.labels(run.row.id)
     try:
         votes = labelled_votes(run.store, run.row)
-        bootstrap = BootstrapSettings(replicates=_REPLICATES)
+        # The defaults, so that the intervals are those of `deemster agreement`.
+        bootstrap = BootstrapSettings()
         result = compute_metrics(votes, per_judge=len(votes.judges) > 1, bootstrap=bootstrap)
     except InputError as error:
         return {"available": False, "because": " ".join(issue.message for issue in error.issues)}
@@ -36,7 +34,7 @@ def alignment_page(run: OpenedRun) -> dict[str, Any]:
         "available": True,
         "source": "labels" if labels else "ground truth",
         "labels": len(labels),
-        "n_bootstrap": _REPLICATES,
+        "n_bootstrap": bootstrap.replicates,
         "result": msgspec.json.decode(result.to_json()),
         "judge_pairs": msgspec.to_builtins(judge_agreement(votes)),
     }

@@ -183,7 +183,23 @@ def run_page(run: OpenedRun) -> dict[str, Any]:
         "tags": _tags(run, report),
         "causes": sorted(_causes(report["metrics"])),
         "metadata_keys": [{"key": key, "values": values} for key, values in metadata_keys(run).items()],
+        "compare_with": _run_to_compare_with(store, row),
     }
+
+
+def _run_to_compare_with(store: Store, row: RunRow) -> dict[str, Any] | None:
+    """The baseline of a run's suite, else the run before it; None where there is neither."""
+    if row.kind != "run":
+        return None
+
+    baseline = store.baseline(row.suite, row.dataset)
+    if baseline is not None and baseline.run != row.id:
+        return {"id": baseline.run, "is_baseline": True}
+
+    earlier = store.runs(
+        suite=row.suite, dataset=row.dataset, kind="run", until=row.started_at, limit=1, on_damage=lambda _: None
+    )
+    return {"id": earlier[0].id, "is_baseline": False} if earlier else None
 
 
 def _empty_report(run: OpenedRun, entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,12 +19,13 @@ from deemster.records import CAUSES, Output, SampleFacts, TargetFailure
 from deemster.records.marks import NotApplicable, Unscored
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.run_summary import cohort_label
+from deemster.results.sample_summary import failing_positions
 from deemster.store.run_facts import TextTable
 from deemster.view.opened_run import OpenedRun, mean_latencies, mean_lengths
 
 TextField: TypeAlias = Literal["id", "input", "output", "expected", "passages", "messages", "reasons"]
 TEXT_FIELDS: tuple[TextField, ...] = get_args(TextField)
-_FIXED_ORDERS = ("position", "id", "latency", "chars", "pass_rate")
+_FIXED_ORDERS = ("position", "id", "latency", "chars", "pass_rate", "worst")
 # Where the store keeps the texts of a field.
 _FIELD_TABLES: Mapping[str, tuple[TextTable, ...]] = {
     "id": ("samples",),
@@ -61,7 +62,7 @@ class SampleQuery(NamedTuple):
         max_ms: The greatest latency.
         text: Words that occur in it, upper or lower case.
         fields: Where the text is looked for.
-        sort: What it is sorted by: `position`, `id`, `latency`, `chars`, `pass_rate` or a metric.
+        sort: What it is sorted by: `position`, `id`, `latency`, `chars`, `pass_rate`, `worst` or a metric.
         descending: Whether the greatest comes first. What has no value comes last in both orders.
     """
 
@@ -284,6 +285,8 @@ def _sort_values(run: OpenedRun, sort: str) -> NDArray[np.float64]:
         return mean_lengths(run.table)
     if sort == "pass_rate":
         return _pass_rates(run)
+    if sort == "worst":
+        return worst_ranks(run)
     known = [*_FIXED_ORDERS, *run.names]
     raise InputError(f"Samples cannot be sorted by {sort!r:.100}. {did_you_mean(sort, known)}")
 
@@ -291,6 +294,18 @@ def _sort_values(run: OpenedRun, sort: str) -> NDArray[np.float64]:
 def _pass_rates(run: OpenedRun) -> NDArray[np.float64]:
     counts = run.pass_counts(range(len(run.cards)))
     return np.where(counts < 0, np.nan, counts / run.table.repetitions)
+
+
+def worst_ranks(run: OpenedRun) -> NDArray[np.float64]:
+    """For each sample its rank among those that did not pass, the worst first; NaN for the others.
+
+    Args:
+        run: The run.
+    """
+    positions = failing_positions(run.table, [card.higher_is_better for card in run.cards])
+    ranks = np.full(run.table.samples, np.nan)
+    ranks[positions] = np.arange(len(positions))
+    return ranks
 
 
 def neighbours(found: NDArray[np.integer[Any]], position: int) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from deemster import __version__
 from deemster.comparison.without_text import WITHOUT_TEXT, TextRemover, comparison_without_text, report_without_text
 from deemster.errors import Issue, ReportError
 from deemster.formats.atomic_write import folder_aside
-from deemster.report.build_report import batches, quoted_details, stored_report
+from deemster.report.build_report import batches
 from deemster.report.report_entries import PrivacyEntry
+from deemster.report.stored_report import quoted_details, stored_report
 from deemster.store import Store
 from deemster.view.comparison_pages import ChangeQuery, OpenedComparison, change_rows
 from deemster.view.opened_grading import SEEN
@@ -25,7 +26,7 @@ from deemster.view.run_alignment import alignment_page
 from deemster.view.run_cache import RunCache
 from deemster.view.run_pages import run_entry, run_page, trend_list
 from deemster.view.sample_pages import sample_answers, sample_rows
-from deemster.view.sample_query import text_words
+from deemster.view.sample_query import text_words, worst_ranks
 from deemster.view.sample_shapes import ExecutionAnswer, FailureAnswer, ListedSample, Preview, SampleAnswer
 from deemster.view.score_plot import score_points
 from deemster.view.viewer_api import encode_answer, static_file
@@ -187,6 +188,7 @@ def _run_answers(run: OpenedRun, *, without_text: bool) -> Iterator[tuple[tuple[
         for answer in samples:
             for name, text in _sample_texts(answer).items():
                 texts[name].append(text.lower())
+    columns["worst"] = worst_ranks(run).tolist()
     yield ("columns",), {"total": run.row.samples, "metrics": run.names, "rows": columns}
     yield ("texts",), texts
     for name in run.names:
@@ -200,7 +202,7 @@ def _page(run: OpenedRun, quotes: Mapping[str, frozenset[str] | None], *, withou
     if without_text and run.row.traits.has_metrics and run.cards and run.row.samples:
         report = report_without_text(stored_report(run.store, run.row.id), quotes=quotes.get)
         page |= {name: value for name, value in msgspec.json.decode(report.head()).items() if name in page}
-    page["metadata_keys"] = []
+    page |= {"metadata_keys": [], "compare_with": None}
     return _without_names(page, hidden=without_text)
 
 
@@ -273,6 +275,7 @@ def _comparison(comparison: OpenedComparison, *, without_text: bool) -> tuple[di
         if head["kind"] != "comparison":
             raise ReportError("Of more than two runs there is no export `--without-text`. Name two.")
         head |= msgspec.json.decode(comparison_without_text(comparison.report, quotes=comparison.quotes).head())
+        head["statuses"] = comparison.counts
     rows: list[dict[str, Any]] = []
     for places in batches(comparison.find(ChangeQuery()).tolist(), _SAMPLES_A_FILE):
         for row in change_rows(comparison, np.array(places, dtype=np.int64)):
