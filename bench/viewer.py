@@ -26,6 +26,7 @@ PROMISE_FIRST_S, PROMISE_MB, PROMISE_PAGE_S = 2.0, 300, 0.2
 PAGES = {
     "list of runs": "runs",
     "run": "runs/latest",
+    "what failed": "runs/latest/samples?limit=5&passed=no&sort=worst",
     "first page": "runs/latest/samples?limit=100",
     "filter by score": "runs/latest/samples?limit=100&metric=rouge-l&min=0.2&max=0.8",
     "filter by tag": "runs/latest/samples?limit=100&tag=gamma&passed=no",

@@ -69,8 +69,9 @@ PAGES = {
         "Judges",
         (
             "Judges ask [a model](../guide/models.md) that you name. In the examples the replies of the model "
-            "were written by hand; the scores are computed from them. [Ready-made qualities]("
-            "judge-presets.md) have their own page, and [the guide](../guide/judges.md) helps to choose."
+            "were written by hand; the scores are computed from them. `deemster metrics NAME` prints the prompt. "
+            "[Ready-made qualities](judge-presets.md) have their own page, and [the guide](../guide/judges.md) "
+            "helps to choose."
         ),
     ),
     READY_MADE: (
@@ -79,7 +80,7 @@ PAGES = {
             "Each of these is [`g-eval`](judge.md#g-eval) with steps and a scale that are written already. "
             "They take its options, among them `threshold`, `steps` and `rubric`. The judge goes through the "
             "steps and chooses a number of the scale; the score is (number - lowest)/(highest - lowest). "
-            "`deemster metrics NAME` prints the prompt."
+            "`deemster metrics NAME` prints the steps and the prompt."
         ),
     ),
 }
@@ -94,8 +95,7 @@ COLUMNS = {
     "usage": "usage",
     "replies": "replies of the model",
 }
-# Of no use to the reader of an example.
-HIDDEN_DETAILS = frozenset({"prompt_hash", "model", "signature"})
+USUAL_THRESHOLD = 0.5
 COMMON_OPTIONS = frozenset({"name", "threshold", "where"})
 
 
@@ -131,6 +131,8 @@ def _page_lines(page: str) -> Iterator[str]:
     title, above = PAGES[page]
     yield from (f"# {title}", "", above, "")
     yield "Every metric also takes `name`, `threshold` and [`where`](../guide/metrics.md#where-a-metric-applies)."
+    if page != READY_MADE:
+        yield f"The threshold is {USUAL_THRESHOLD} where nothing else is said."
     for entry in _entries_of(page):
         yield from ("", f"## {entry.name}", "")
         yield from _ready_made(entry) if page == READY_MADE else _section(entry)
@@ -139,18 +141,21 @@ def _page_lines(page: str) -> Iterator[str]:
 
 def _section(entry: CatalogEntry) -> Iterator[str]:
     paragraphs, meanings = _split_doc(entry.doc)
-    for paragraph in paragraphs:
+    for paragraph in (*paragraphs, *_when(entry)):
         yield from (paragraph, "")
-    yield f"It passes with a score of at least {_default(entry, 'threshold')}."
-    yield f"With `where: auto` it applies to {describe_needs(entry.needs)}."
-    if entry.extra:
-        yield f"It needs an extra: `pip install 'deemster[{entry.extra}]'`."
-    yield from ("", *_example_table(entry))
+    yield from _example_table(entry)
     if options := [option for option in entry.options if option.name not in COMMON_OPTIONS]:
         yield from ("", *_option_lines(options, meanings))
-    if entry.prompt is not None:
-        yield from ("", "<details>", "<summary>The prompt</summary>", "")
-        yield from ("```text", entry.prompt.rstrip(), "```", "", "</details>")
+
+
+def _when(entry: CatalogEntry) -> Iterator[str]:
+    """When it passes, where it applies, what it needs: as far as its page does not say it of all."""
+    if (threshold := _default(entry, "threshold")) != USUAL_THRESHOLD:
+        yield f"It passes with a score of at least {threshold}."
+    if entry.needs:
+        yield f"`where: auto`: {describe_needs(entry.needs)}."
+    if entry.extra:
+        yield f"It needs the extra `{entry.extra}`."
 
 
 def _option_lines(options: list[CatalogOption], meanings: dict[str, str]) -> Iterator[str]:
@@ -170,30 +175,29 @@ def _ready_made(entry: CatalogEntry) -> Iterator[str]:
     fields = ", ".join(f"`{field}`" for field in _default(entry, "fields"))
     yield from (entry.summary, "")
     yield f"The judge sees {fields}. It passes with a score of {side} {_default(entry, 'threshold')}."
-    yield from ("", *(f"{number}. {step}" for number, step in enumerate(_default(entry, "steps"), 1)), "")
-    yield from ("| judge says | meaning | score | passes |", "|---:|---|---:|---|")
-    given = {"question": "?", "expected": "x", "output": "x", "metadata": {"context": "x"}}
+    yield from ("", "| judge says | meaning | score |", "|---:|---|---:|")
     for band in _default(entry, "rubric"):
-        for value in range(band.range[0], band.range[1] + 1):
-            mark = _mark(entry.name, {**given, "replies": [json.dumps({"reason": "Because.", "score": value})]})
-            yield f"| {value} | {_in_cell(band.outcome)} | {mark.score:.4f} | {'yes' if mark.success else 'no'} |"
+        ends = dict.fromkeys(band.range)
+        scores = [f"{_score_of_reply(entry, value):.4g}" for value in ends]
+        yield f"| {' to '.join(map(str, ends))} | {_in_cell(band.outcome)} | {' to '.join(scores)} |"
+
+
+def _score_of_reply(entry: CatalogEntry, value: int) -> float:
+    reply = json.dumps({"reason": "Because.", "score": value})
+    given = {"question": "?", "expected": "x", "output": "x", "metadata": {"context": "x"}, "replies": [reply]}
+    return _mark(entry.name, given).score
 
 
 def _example_table(entry: CatalogEntry) -> Iterator[str]:
     examples = yaml.safe_load(entry.examples)
     columns = [key for key in COLUMNS if any(key in given for given in examples)]
-    yield f"| {' | '.join([*(COLUMNS[key] for key in columns), 'score', 'details'])} |"
-    yield f"|{'---|' * len(columns)}---:|---|"
+    yield f"| {' | '.join([*(COLUMNS[key] for key in columns), 'score'])} |"
+    yield f"|{'---|' * len(columns)}---:|"
     for given in examples:
         mark = _mark(entry.name, given)
         cells = [_in_code(*_texts(key, given[key])) if key in given else "" for key in columns]
-        if isinstance(mark, dm.Unscored):
-            score, details = "unscored", f"{mark.cause}: {mark.message}"
-        else:
-            score = f"**{mark.score:.4f}**"
-            shown = {key: value for key, value in mark.details.items() if key not in HIDDEN_DETAILS}
-            details = ", ".join(f"{key} {_as_text(value)}" for key, value in shown.items())
-        yield f"| {' | '.join([*cells, score, _in_cell(details)])} |"
+        score = f"unscored: {mark.message}" if isinstance(mark, dm.Unscored) else f"**{mark.score:.4f}**"
+        yield f"| {' | '.join([*cells, _in_cell(score)])} |"
 
 
 def _mark(name: str, given: dict[str, Any]) -> Any:

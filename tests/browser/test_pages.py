@@ -124,11 +124,14 @@ def test_samples_are_filtered_sorted_and_the_address_holds_it_all(browser_thread
     expect(page.get_by_text("6 of 40 samples", exact=True)).to_be_visible()
     page.get_by_role("button", name="clear all").click()
     page.get_by_role("searchbox").fill("no address of")
-    expect(page.get_by_text("Nothing matches.")).to_be_visible()
+    expect(page.get_by_text("Nothing matches. Remove a filter")).to_be_visible()
     page.get_by_role("searchbox").fill("does not say where")
     # The reasons of the judge: 4, 9, 12, 15 and 16 were judged lost.
     expect(page.get_by_text("5 of 40 samples", exact=True)).to_be_visible()
     page.get_by_role("button", name="clear all").click()
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_role("checkbox", name="latency", exact=True).check()
+    page.get_by_text("Columns", exact=True).click()
     grid.get_by_role("button", name="latency").click()
     grid.get_by_role("button", name="latency").click()
     expect(page.locator("#row-0")).to_contain_text(SAMPLES[39]["id"])
@@ -184,6 +187,14 @@ def test_comparison_shows_differences_changes_and_outputs_side_by_side(browser_t
     comparison = page.request.get(f"{address}/api/compare?runs={ids['first']},{ids['second']}").json()
     expect(page.get_by_text(comparison["verdict"])).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("^score of second against score of first, 40|39"))).to_be_visible()
+    # What broke comes first, with the words that differ in both cells.
+    first = page.locator("#row-0")
+    expect(first).to_contain_text("newly failing")
+    expect(first.locator("ins").first).to_contain_text("I believe")
+    expect(first.locator("del").first).to_contain_text("Your")
+    expect(page.get_by_role("combobox", name="Status").locator("option")).to_contain_text(
+        ["all", "newly failing", "fails in both", "passes in both"]
+    )
     page.get_by_role("combobox", name="Status").select_option("newly_failing")
     expect(page.locator("#row-1")).to_be_visible()
     expect(page.locator("#row-2")).to_have_count(0)

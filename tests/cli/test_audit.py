@@ -98,7 +98,7 @@ def test_judge_that_never_answers_leaves_the_audit_incomplete(folder):
     done = called("audit", "judge", "--cache", "none", "--set", "max_samples=2", "--probe", "length")
     assert done.exit_code == 3
     assert "Nothing is known." in done.stdout
-    assert "8 marks could not be made. The first, by llm-as-judge: " in done.stderr
+    assert "8 scores could not be made. The first, by llm-as-judge: " in done.stderr
 
 
 def test_budget_that_is_spent_leaves_the_audit_incomplete(folder):
@@ -270,3 +270,21 @@ def test_setting_outside_of_its_limits_is_exit_code_2(words, setting, said):
     done = called("audit", *words, "--set", setting)
     assert done.exit_code == 2
     assert said in done.stderr
+
+
+def test_dataset_and_its_suite_are_audited_alike():
+    golden = str(EXAMPLES / "quickstart" / "golden.yml")
+    by_suite, by_dataset = (called("audit", "dataset", file) for file in (QUICKSTART, golden))
+    assert by_suite.exit_code == 0
+    assert by_suite.stdout == by_dataset.stdout
+
+    flags = ("--set", "draws=0", "--defect", "number-changed")
+    named = called("audit", "metrics", golden, "--metric", "rouge-l", *flags)
+    assert named.exit_code == 0
+    assert "No metric notices: number-changed." in named.stdout
+
+    unnamed = called("audit", "metrics", golden, *flags)
+    assert unnamed.exit_code == 2
+    assert (
+        "This is a dataset, which names no metrics: give its suite, or metrics with `--metric SPEC`." in unnamed.stderr
+    )

@@ -232,3 +232,52 @@ def test_rubric_improve_takes_columns_and_guesses_one_that_can_be_the_id(tmp_pat
     refused = called(*line)
     assert "`--columns id=NAME`. Is it `Nr`?" in refused.stderr
     assert "id" not in called(*line, "--columns", "id=Nr,submission=Text", "--dry-run").stderr.partition("column")[2]
+
+
+def test_file_in_place_of_a_module_is_answered_with_the_module(bot):
+    written(bot(), {"suite.yml": SUITE.format(allowed=0).replace("help_desk:answer", "help_desk.py:answer")})
+    refused = called("run", "suite.yml")
+    assert refused.exit_code == 2
+    assert "Did you mean `help_desk:answer`?" in refused.stderr
+
+
+@pytest.mark.parametrize(("word", "meant"), [("hit-rate", "`hit`"), ("json", "`json-valid`"), ("regexp", "`regex`")])
+def test_metric_of_another_tool_is_answered_with_ours(word, meant):
+    assert f"Did you mean {meant}" in called("metrics", word).stderr
+
+
+def test_dataset_without_a_name_is_called_as_its_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, {"questions.yml": "samples:\n  - { id: a, input: { question: Why? }, expected_output: So. }\n"})
+    assert "dataset `questions`, 1 sample" in called("check", "questions.yml").stdout
+
+
+def test_page_of_a_report_has_the_title_of_its_suite_in_a_folder_that_is_made(bot):
+    folder = bot("2 samples")
+    result = called("run", "suite.yml", "--to", "reports/of/today/page.html")
+    assert result.exit_code == 0
+    assert "Wrote `reports/of/today/page.html`, which holds texts" in result.stderr
+    page = (folder / "reports" / "of" / "today" / "page.html").read_text(encoding="utf-8")
+    assert "<title>deemster report: suite</title>" in page
+
+
+def test_catalog_names_options_without_types_of_python():
+    shown = called("metrics", "g-eval").stdout
+    assert "steps             list of texts" in shown
+    assert not {"Sequence", "Mapping", "None", "str"} & {*shown.replace("[", " ").split()}
+
+
+def test_junit_says_why_samples_are_skipped(bot):
+    folder = bot("2 samples")
+    called("run", "suite.yml", "--quiet", "--to", "junit.xml")
+    text = (folder / "junit.xml").read_text(encoding="utf-8")
+    assert '<skipped message="did not pass: score 0.0000 against the threshold 0.5' in text
+    assert "<system-out>Samples that did not pass are skipped here: the gate decides." in text
+
+
+def test_sheet_for_labels_holds_only_samples_with_an_output(bot):
+    folder = bot("2 samples")
+    called("run", "suite.yml", "--quiet")
+    assert called("labels", "sheet", "latest", "--n", "4", "--to", "sheet.csv").exit_code == 0
+    rows = csv.DictReader((folder / "sheet.csv").read_text(encoding="utf-8-sig").splitlines())
+    assert {row["id"] for row in rows} == {"1", "2"}

@@ -37,7 +37,10 @@ def test_comparison_equals_the_command(changed):
     page, report = client.get("compare?runs=one,two"), compare("one", "two", store=place)
     wanted = json.loads(report.to_json())
     changes = wanted.pop("changes")
-    assert {name: page[name] for name in wanted} == wanted
+    stable = wanted["statuses"].pop("stable")
+    statuses = {**page["statuses"]}
+    assert statuses.pop("passes_in_both") + statuses.pop("fails_in_both") == stable
+    assert {**{name: page[name] for name in wanted}, "statuses": statuses} == wanted
     assert page["statuses"]["newly_failing"] == sum(change["status"] == "newly_failing" for change in changes)
     assert (page["kind"], page["verdict"]) == ("comparison", report.verdict)
 
@@ -47,8 +50,11 @@ def test_changed_samples_come_in_the_order_of_the_report(changed):
     report = compare("one", "two", store=place)
     wanted = [(change.status, change.row_hash) for change in report.changes]
     found = client.get("compare/samples?runs=one,two&limit=500")
-    statuses = [(row["status"], row["row_hash"]) for row in found["rows"] if row["status"] != "stable"]
+    statuses = [(row["status"], row["row_hash"]) for row in found["rows"] if not row["status"].endswith("_in_both")]
     assert sorted(statuses) == sorted(wanted)
+    for row in found["rows"]:
+        if row["status"].endswith("_in_both"):
+            assert row["status"] == ("passes_in_both" if row["passed"][1] >= 0.5 else "fails_in_both")
     failing = sum(status == "newly_failing" for status, _ in wanted)
     assert statuses[:failing] == wanted[:failing]
     assert found["total"] == 25

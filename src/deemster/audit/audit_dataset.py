@@ -33,6 +33,9 @@ from deemster.datasets import Dataset
 from deemster.datasets.human_labels import FAIL, PASS
 from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, plant_defect, reference_output
 from deemster.errors import ConfigurationError, plural
+from deemster.evaluation.check_file import find_kind
+from deemster.evaluation.suite import load_suite
+from deemster.evaluation.suite_parts import suite_dataset
 from deemster.formats.read_file import EXTENSIONS
 from deemster.formats.schema_validation import OpenShare, Seed, Share, decode_struct
 from deemster.gate.read_gate import BaselineRules, GateRules
@@ -122,16 +125,17 @@ def find_dataset(
 
 
 def file_dataset(file: str | Path) -> AuditedDataset:
-    """The dataset of a file.
+    """The dataset of a file, or of the suite that names one.
 
     Args:
         file: The file.
 
     Raises:
-        DatasetError: It cannot be read.
+        InputError: It cannot be read.
     """
-    dataset = Dataset.load(file)
-    return AuditedDataset(dataset.name, Path(file).name, list(dataset), dataset.row_hashes)
+    is_suite = find_kind(str(file)) == "suite"
+    dataset = suite_dataset(load_suite(file, calls_target=False)) if is_suite else Dataset.load(file)
+    return AuditedDataset(dataset.name, Path(dataset.path or file).name, list(dataset), dataset.row_hashes)
 
 
 def run_dataset(store: Store, name: str) -> AuditedDataset:

@@ -16,10 +16,11 @@ from deemster.engine.progress import ProgressCounter
 from deemster.engine.settle_marks import settle_marks
 from deemster.engine.watchers import Watchers
 from deemster.engine.work_items import WorkItem
-from deemster.errors import ConfigurationError, did_you_mean, plural
+from deemster.errors import ConfigurationError, Issue, did_you_mean, plural
+from deemster.evaluation.check_file import find_kind
 from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation
 from deemster.evaluation.resolved_evaluation import Evaluation
-from deemster.evaluation.suite import Suite, load_suite
+from deemster.evaluation.suite import CONCURRENCY, SEED, Suite, load_suite
 from deemster.gate.gate_decision import AGGREGATES
 from deemster.judges.metric_catalog import metric_spellings
 from deemster.records import Execution, Invocation, Output, TargetFailure, Unscored
@@ -134,7 +135,7 @@ def load_audit(
     """What an audit of a suite begins with.
 
     Args:
-        suite: The suite's file.
+        suite: The suite's file, or that of a dataset, whose metrics are then named.
         outputs: Which outputs it begins with.
         metrics: The metrics to keep; all where none is named.
         limits: Cache and budget.
@@ -143,9 +144,24 @@ def load_audit(
         InputError: The suite cannot be used, it has no such metric, or the outputs cannot be read.
         StoreError: There is no such run, or it cannot be read.
     """
-    loaded = load_suite(suite, calls_target=False).called_with(limits)
-    job = with_metrics(audit_job(loaded), metrics)
+    if find_kind(str(suite)) == "dataset":
+        job = audit_job(_suite_of_dataset(suite, metrics).called_with(limits))
+    else:
+        loaded = load_suite(suite, calls_target=False).called_with(limits)
+        job = with_metrics(audit_job(loaded), metrics)
     return AuditInput(job, *outputs.read(job.plan.dataset))
+
+
+def _suite_of_dataset(file: str | Path, metrics: Sequence[str]) -> Suite:
+    """A suite without a file, of a dataset and metrics.
+
+    Raises:
+        ConfigurationError: No metric is named.
+    """
+    if not metrics:
+        message = "This is a dataset, which names no metrics: give its suite, or metrics with `--metric SPEC`."
+        raise ConfigurationError(Issue(message, str(file)))
+    return Suite(dataset=file, metrics=metrics, models=None, seed=SEED, concurrency=CONCURRENCY, gate=None)
 
 
 def expected_outputs(dataset: Dataset) -> dict[str, Output]:
@@ -261,4 +277,4 @@ def _warn_of_failures(job: Evaluation, found: Sequence[Execution | None], *, war
     ]
     if failed:
         name, message = failed[0]
-        warn(f"{plural(len(failed), 'mark')} could not be made. The first, by {name}: {message}")
+        warn(f"{plural(len(failed), 'score')} could not be made. The first, by {name}: {message}")

@@ -138,6 +138,8 @@ def audit_metrics_command(
 ) -> None:
     """Plant defects in good outputs: which do the metrics and the gate notice?
 
+    SUITE may be a dataset, too: then --metric names the metrics, each by its spec.
+
     The good outputs are the expected outputs of the samples, unless --outputs names others. Each kind of
     defect is planted once in each output that can have it: a name or number changed, a negation, a citation dropped or
     moved, a passage not used, half of the text missing, the answer to another sample, a refusal, another language, an
@@ -236,10 +238,10 @@ def audit_dataset_command(
 ) -> None:
     """Find copies, contradictions, leaks, flaky samples, and a part that will do.
 
-    DATASET_OR_RUN is a dataset file, or a stored run: its id, the beginning of one, a name, `latest`, or a run file.
-    Near copies are found by the embedding model of the installation. Stored runs of the dataset tell which samples
-    always or never pass, which are flaky, and which pass where the others fail. Nothing is changed: the audit only
-    proposes; a .txt file of --to takes the ids of the part that will do, one a line.
+    DATASET_OR_RUN is a dataset file, a suite that names one, or a stored run: its id, the beginning of one, a name,
+    `latest`, or a run file. Near copies are found by the embedding model of the installation. Stored runs of the
+    dataset tell which samples always or never pass, which are flaky, and which pass where the others fail. Nothing is
+    changed: the audit only proposes; a .txt file of --to takes the ids of the part that will do, one a line.
 
     Exit codes: 0 done, 2 bad input.
     """

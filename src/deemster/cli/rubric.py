@@ -128,7 +128,8 @@ class RubricFindings(NamedTuple):
         criteria = len(self.rubric.criteria)
         looked_at = "1 criterion" if criteria == 1 else f"{criteria:,} criteria"
         total = f"{plural(counts['warning'], 'warning')}, {plural(counts['hint'], 'hint')}"
-        yield visible(f"{self.document.file}: {looked_at}, {total if self.issues else 'nothing found'}")
+        strict = f"{total} (exit code 1 with `--strict`)"
+        yield visible(f"{self.document.file}: {looked_at}, {strict if self.issues else 'nothing found'}")
 
         if self.examination is not None:
             failed = self.examination.failed

@@ -14,7 +14,7 @@ import msgspec
 from deemster.comparison.comparison import ComparedSample, Comparison
 from deemster.comparison.ranking import Ranking
 from deemster.datasets import SelectedPart
-from deemster.formats.streamed_list import Stream, mapped
+from deemster.formats.streamed_list import Stream, map_stream
 from deemster.report.report_document import Report
 from deemster.report.report_entries import (
     ExecutionEntry,
@@ -67,9 +67,9 @@ def report_without_text(report: Report, *, quotes: Quotes) -> Report:
         metrics=_metrics_without_words(report.metrics),
         privacy=WITHOUT_TEXT,
         dataset=msgspec.structs.replace(report.dataset, fingerprint=None),
-        samples=mapped(samples, remover.sample),
-        executions=mapped(executions, remover.execution),
-        failure_list=mapped(failures, remover.failure),
+        samples=map_stream(samples, remover.sample),
+        executions=map_stream(executions, remover.execution),
+        failure_list=map_stream(failures, remover.failure),
     )
 
 

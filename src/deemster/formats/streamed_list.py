@@ -51,6 +51,6 @@ class Stream(Sequence[_T]):
         raise IndexError(f"There is no entry {index}.")
 
 
-def mapped(entries: Sequence[_T], change: Callable[[_T], _T]) -> Sequence[_T]:
+def map_stream(entries: Sequence[_T], change: Callable[[_T], _T]) -> Sequence[_T]:
     """A list with every entry changed, none of which stands in memory."""
     return entries.map(change) if isinstance(entries, Stream) else Stream(lambda: map(change, entries))

@@ -51,6 +51,8 @@ def import_object(
 
 def _nearest_module(module: str, error: BaseException, search: str | PathLike[str] | None) -> str | None:
     """The file in the searched directory that a missing module most likely meant, as the name of a module."""
+    if module.endswith(".py"):
+        return module.removesuffix(".py").replace("/", ".")
     if not isinstance(error, ModuleNotFoundError) or error.name != module or search is None:
         return None
     *above, last = module.split(".")

@@ -24,6 +24,8 @@ from deemster.view.sample_shapes import ListedSample
 from deemster.view.score_plot import draw_points
 
 _KEPT = 2
+# A sample whose status did not change passes in both runs or fails in both.
+SHOWN_STATUSES = (*(status for status in STATUSES if status != "stable"), "fails_in_both", "passes_in_both")
 _SORTS = ("change", "id", "position", "difference")
 
 
@@ -72,9 +74,28 @@ class OpenedComparison:
             self.head["verdict"] = report.verdict
         # A comparison that is computed has its samples in a table.
         self.table: ChangeTable = cast("ChangedSamples", report.changes).table
-        self.head["statuses"] = self.table.counts
-        self.statuses = self.table.statuses()
         self.positions = self.table.positions()
+        self.statuses = self._read_statuses()
+        self.head["statuses"] = self.counts
+
+    def _read_statuses(self) -> NDArray[np.uint8]:
+        """The status of every sample, as its place in `SHOWN_STATUSES`."""
+        statuses = self.table.statuses()
+        before, after = self.runs[:2]
+        compared = [place for place, name in enumerate(after.names) if name in before.names]
+        counts = after.pass_counts(compared)[self.positions[1]]
+
+        stable = statuses == STATUSES.index("stable")
+        fails = (counts >= 0) & (2 * counts < after.table.repetitions)
+        statuses[stable] = SHOWN_STATUSES.index("passes_in_both")
+        statuses[stable & fails] = SHOWN_STATUSES.index("fails_in_both")
+        return statuses
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many samples have each status."""
+        counts = np.bincount(self.statuses, minlength=len(SHOWN_STATUSES)).tolist()
+        return dict(zip(SHOWN_STATUSES, counts, strict=True))
 
     @property
     def names(self) -> list[str]:
@@ -112,9 +133,9 @@ class OpenedComparison:
         """
         fits = np.ones(len(self.statuses), dtype=np.bool_)
         if query.statuses:
-            if unknown := [status for status in query.statuses if status not in STATUSES]:
-                raise InputError(f"No status is called {unknown[0]!r:.40}. {did_you_mean(unknown[0], STATUSES)}")
-            fits &= np.isin(self.statuses, [STATUSES.index(status) for status in query.statuses])
+            if unknown := [status for status in query.statuses if status not in SHOWN_STATUSES]:
+                raise InputError(f"No status is called {unknown[0]!r:.40}. {did_you_mean(unknown[0], SHOWN_STATUSES)}")
+            fits &= np.isin(self.statuses, [SHOWN_STATUSES.index(status) for status in query.statuses])
         difference = self.table.gains()
         if query.metric is not None:
             before, after = self.scores(query.metric)
@@ -239,7 +260,7 @@ def change_page(comparison: OpenedComparison, query: ChangeQuery, *, offset: int
         "total": len(comparison.statuses),
         "matched": len(found),
         "offset": offset,
-        "statuses": comparison.table.counts,
+        "statuses": comparison.counts,
         "rows": change_rows(comparison, found[offset : offset + limit]),
     }
 
@@ -277,7 +298,7 @@ def _change_row(
         "row_hash": row_hash,
         "id": newest.id,
         "tags": newest.tags,
-        "status": STATUSES[comparison.statuses[place]],
+        "status": SHOWN_STATUSES[comparison.statuses[place]],
         "positions": positions,
         "passed": [None if line is None else line.passed for line in lines],
         "scores": {name: [_score(line, name) for line in lines] for name in comparison.names},
@@ -353,7 +374,7 @@ def compared_sample(comparison: OpenedComparison, row_hash: str, query: ChangeQu
     del facts["position"]
     return {
         **facts,
-        "status": STATUSES[comparison.statuses[place]],
+        "status": SHOWN_STATUSES[comparison.statuses[place]],
         "sides": sides,
         **near,
     }

@@ -275,6 +275,7 @@ def _comparison(comparison: OpenedComparison, *, without_text: bool) -> tuple[di
         if head["kind"] != "comparison":
             raise ReportError("Of more than two runs there is no export `--without-text`. Name two.")
         head |= msgspec.json.decode(comparison_without_text(comparison.report, quotes=comparison.quotes).head())
+        head["statuses"] = comparison.counts
     rows: list[dict[str, Any]] = []
     for places in batches(comparison.find(ChangeQuery()).tolist(), _SAMPLES_A_FILE):
         for row in change_rows(comparison, np.array(places, dtype=np.int64)):
