@@ -1,8 +1,8 @@
 """A large stored run against the least that could be done: decode, tokenise, score, insert.
 
-Prints the CPU seconds of a sketch that does nothing else, of `deemster run` over the same files, and of `show` and reports
-of the stored run, each as a whole command, best of three. The ratio is without the start of each process; the sketch keeps
-no details of marks, checks nothing and can resume nothing. The promise is five times the sketch.
+Prints the CPU seconds of a sketch that does nothing else, of `deemster run` over the same files, and of `show` and
+reports of the stored run, each as a whole command, best of three. The ratio is without the start of each process. The
+sketch keeps no details of marks, checks nothing and can resume nothing. The promise is five times the sketch.
 
 Usage: .venv/bin/python bench/large_run.py [samples]
 """
@@ -15,11 +15,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-import deemster
 from measured_rows import run_measured
 
+import deemster
+
 PROMISE = 5
-WORDS = "alpha beta gamma delta epsilon zeta eta theta iota kappa".split()
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
 SUITE = "dataset: golden.jsonl\ntarget: {outputs: outputs.jsonl}\nmetrics: [exact-match, rouge-l]\n"
 SKETCH = """
 import re, sqlite3, sys
