@@ -273,3 +273,11 @@ def test_junit_says_why_samples_are_skipped(bot):
     text = (folder / "junit.xml").read_text(encoding="utf-8")
     assert '<skipped message="did not pass: score 0.0000 against the threshold 0.5' in text
     assert "<system-out>Samples that did not pass are skipped here: the gate decides." in text
+
+
+def test_sheet_for_labels_holds_only_samples_with_an_output(bot):
+    folder = bot("2 samples")
+    called("run", "suite.yml", "--quiet")
+    assert called("labels", "sheet", "latest", "--n", "4", "--to", "sheet.csv").exit_code == 0
+    rows = csv.DictReader((folder / "sheet.csv").read_text(encoding="utf-8-sig").splitlines())
+    assert {row["id"] for row in rows} == {"1", "2"}

@@ -40,7 +40,7 @@ class DrawnSample(NamedTuple):
 def draw_samples(
     report: Report, n: int, *, seed: int = 0, stratify: bool = False, balance: str | None = None
 ) -> list[DrawnSample]:
-    """Draw samples at random, in the order of the report.
+    """Draw samples at random, of those that have an output, in the order of the report.
 
     Args:
         report: The run.
@@ -52,7 +52,9 @@ def draw_samples(
     Raises:
         ReportError: The run has no such metric.
     """
-    samples = list(report.samples)
+    # People see the first output of a sample.
+    answered = {entry.id for entry in report.executions if entry.repetition == 0 and entry.output is not None}
+    samples = [sample for sample in report.samples if sample.id in answered]
     groups: list[Sequence[int]] = [range(len(samples))]
     if balance is not None:
         groups = [group for group in _by_verdict(report, samples, balance) if group]

@@ -291,7 +291,7 @@ def _cohorts(report: Report) -> TextSection:
     columns: list[Column[Cohort]] = [
         ("cohort", lambda cohort: DataText(cohort.label)),
         ("samples", lambda cohort: str(cohort.samples)),
-        ("macro-F1", lambda cohort: format_number(cohort.macro_f1)),
+        ("mean pass-rate", lambda cohort: format_number(cohort.macro_f1)),
         ("95% interval", lambda cohort: format_interval(cohort.macro_f1_interval)),
     ]
     for name in report.metric_order:
@@ -303,14 +303,16 @@ def _cohorts(report: Report) -> TextSection:
     if means:
         lines = [("The pass-rate of each metric, the mean of its scores beside it, and the mean of the pass-rates.",)]
     if any(not cohort.metrics[name].n for cohort in cohorts for name in report.metric_order):
-        lines.append(("n/a: the metric applies to no sample of the cohort, and macro-F1 rests on the others.",))
+        lines.append(
+            ("n/a: the metric applies to no sample of the cohort, and the mean pass-rate rests on the others.",)
+        )
 
     cells = [IntervalCell(cohort.macro_f1, cohort.macro_f1_interval) for cohort in cohorts]
     table = table_of(
         cohorts,
         columns,
         spare=(*means.values(), *reversed(report.metric_order), "95% interval"),
-        plots=drawn_columns(PlotColumn("macro-F1", cells, "95% interval")),
+        plots=drawn_columns(PlotColumn("mean pass-rate", cells, "95% interval")),
     )
     return TextSection(("Cohorts by metadata.tags",), lines, table, key="cohorts")
 
@@ -375,7 +377,7 @@ def _failures(report: Report) -> TextSection:
     """What could not be scored, equal failures together, the most frequent first."""
     groups = group_failures(report.failure_list)
     if not groups:
-        which = "every mark that was made" if report.totals.not_run else "every mark"
+        which = "everything that was run" if report.totals.not_run else "everything"
         return TextSection(("Failures",), [(f"None: {which} has a score.",)], key="failures")
 
     shown = groups[:SHOWN]
