@@ -349,7 +349,8 @@ def _unstable(report: Report) -> TextSection:
 
     run = precision.run
     seen = (
-        f"The target does not always answer alike. With {plural(report.totals.repetitions, 'repetition')}, chance "
+        "An application may answer differently each time. "
+        f"With {plural(report.totals.repetitions, 'repetition')}, chance "
         f"alone can move one sample's pass-rate by {precision.resolution:.4f} from one run to the next, "
         f"and the run's by {run.resolution:.4f}. "
     )
