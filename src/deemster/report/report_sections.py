@@ -378,8 +378,8 @@ def _failures(report: Report) -> TextSection:
     """What could not be scored, equal failures together, the most frequent first."""
     groups = group_failures(report.failure_list)
     if not groups:
-        which = "everything that was run" if report.totals.not_run else "everything"
-        return TextSection(("Failures",), [(f"None: {which} has a score.",)], key="failures")
+        which = "every output that was run" if report.totals.not_run else "every output"
+        return TextSection(("Failures",), [(f"None: {which} was scored.",)], key="failures")
 
     shown = groups[:SHOWN]
     bars = [BarCell(group.times / groups[0].times) for group in shown]
