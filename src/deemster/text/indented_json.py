@@ -1,4 +1,4 @@
-"""Writes the canonical JSON of a report, indented, with an entry of a long list on a line: equal reports, equal bytes."""
+"""Writes the canonical JSON of a report, an entry of a long list on a line: the same report gives the same bytes."""
 
 from __future__ import annotations
 
