@@ -68,7 +68,7 @@ def test_stored_answers_are_not_requested_again_after_stop(store, monkeypatch):
     report = ran_in(keeping, job(calls, Judge(None, 1000)), clock=CLOCK, warn=[].append)
     assert report.to_json() == whole.to_json()
     assert sorted(calls) == list(range(40))
-    assert f"5 of 40 done, {before - 5} answered and not yet marked." in told[0]
+    assert f"5 of 40 done, {before - 5} answered and not yet scored." in told[0]
 
 
 def test_stored_answers_are_not_requested_again_after_kill(store):

@@ -438,7 +438,7 @@ def test_panel_that_an_earlier_version_scored_without_a_member_is_completed(tmp_
         judges = Judges()
         report = evaluated(judges, RunStorage(store, resume=run, tell=told.append))
         assert len(judges.asked) == 3
-        assert told == [f"Resuming the run {run}: {COUNT - 1} of {COUNT} done, 1 answered and not yet marked."]
+        assert told == [f"Resuming the run {run}: {COUNT - 1} of {COUNT} done, 1 answered and not yet scored."]
         again, before = (found.executions[0].marks["llm-as-judge"] for found in (report, whole))
         assert (again.score, again.details) == (before.score, before.details)
         # What was asked anew is in the bill beside what it replaces.

@@ -42,7 +42,7 @@ votes = dm.Votes.parse({
         for at in range(12)
     ],
 })
-result = dm.compute_metrics(votes, seed=1)
+result = dm.compute_metrics(votes, bootstrap=dm.agreement.BootstrapSettings(seed=1))
 result
 """,
     """

@@ -94,7 +94,7 @@ def test_mean_without_scores_fails():
     decision = decide_gate(gate_of({"metrics": {"m1": {"min_mean": 0.1}}}), summary_of([[1.0, None]]), metrics=NAMES)
     assert decision.decision == "fail"
     assert decision.checks[0].observed is None
-    assert "no mark" in decision.checks[0].because
+    assert "scored nothing" in decision.checks[0].because
 
 
 def test_small_cohort_is_reported_not_gated():

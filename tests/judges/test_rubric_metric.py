@@ -141,7 +141,7 @@ def test_judges_are_roles_or_maps_or_judges():
     [
         ({"rubric": None}, "needs either `file`"),
         ({"file": "r.yaml"}, "needs either `file`"),
-        ({"normalize": False}, "a mark of a run lies in [0, 1]"),
+        ({"normalize": False}, "a score of a run lies in [0, 1]"),
         ({"rubric": {"criteria": []}}, "criteria"),
         ({"judges": []}, "needs at least one judge"),
         ({"judges": [{"model": "a", "wieght": 2}]}, "Did you mean `weight`?"),

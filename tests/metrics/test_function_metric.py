@@ -189,7 +189,7 @@ def test_mark_without_pass_mark_or_direction_of_its_own_gets_those_of_its_metric
     ids=lambda mark: f"{mark.threshold} {mark.higher_is_better}",
 )
 def test_unserializable_mark_is_error(mark):
-    with pytest.raises(ValueError, match="of a mark"):
+    with pytest.raises(ValueError, match="of a score"):
         mark_from(mark)
 
 
@@ -241,5 +241,5 @@ def test_function_without_signature_is_error():
     ],
 )
 def test_invalid_return_value_is_error(value):
-    with pytest.raises(ValueError, match="A metric returns a number between 0 and 1, a boolean or a mark, not"):
+    with pytest.raises(ValueError, match="A metric returns a number between 0 and 1, a boolean or a score, not"):
         mark_from(value)

@@ -199,7 +199,7 @@ def test_grading_and_recording_without_marks_have_no_report(tmp_path, kind):
             tool_version="0",
         )
         store.begin(facts, [], cards=[]).release()
-        with pytest.raises(ReportError, match=r"`r` (is a grading|has no marks to report on)"):
+        with pytest.raises(ReportError, match=r"`r` (is a grading|has no scores to report on)"):
             stored_report(store, "r")
 
 

@@ -24,7 +24,7 @@ def test_sample_is_shown_whole_with_every_mark():
     assert found["Question"][""]["expected"] == "x"
     assert found["Output"][""]["output"] == long
     assert found["Output"][""]["retrieved 1"] == '{"id": "d1", "text": "passage"}'
-    assert next(title.split(",")[0] for title in found["Marks"]) == "exact-match: fail"
+    assert next(title.split(",")[0] for title in found["Scores"]) == "exact-match: fail"
 
 
 def test_every_repetition_is_shown():

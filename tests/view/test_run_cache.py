@@ -118,7 +118,7 @@ def test_recording_is_shown_without_a_report(tmp_path):
     with open_store(tmp_path / "runs.db") as store, running_viewer(store) as client:
         page = client.get("runs/latest")
         assert (page["kind"], page["metrics"], page["totals"]["samples"]) == ("recording", {}, 3)
-        assert page["why_no_report"] == "This run has no marks."
+        assert page["why_no_report"] == "This run has no scores."
         assert page["tags"] == [{"name": "live", "samples": 3}]
         rows = client.get("runs/latest/samples")["rows"]
         assert [row["preview"]["output"] for row in rows] == ["answer 0", "answer 1", "answer 2"]

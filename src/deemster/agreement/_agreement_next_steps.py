@@ -85,7 +85,7 @@ def _label_steps(result: MetricsResult) -> dict[str, TextLine]:
             "Label outputs that are drawn at random: the queue `random` of `deemster view --annotator YOUR_NAME`, ",
             "or write a sheet with `deemster labels sheet RUN`.",
         ),
-        "one-way": ("Do not use it as a gate before its wording, its pass mark or its model errs less on that side.",),
+        "one-way": ("Do not use it as a gate before its wording, its threshold or its model errs less on that side.",),
         "coverage": (f"Find out why {plural(left_out, 'labelled pair')} cannot be compared.",),
     }
 

@@ -572,7 +572,7 @@ def _warnings(judged: JudgedMetric, found: Mapping[str, Any]) -> Iterator[str]:
     choice = found.get("threshold")
     # A judge at chance agrees most at a mark that passes, or fails, nearly everything.
     if choice is not None and not choice.is_noise and found["is_informative"]:
-        yield f"A pass mark of {choice.best:.4g} agrees better with people than {choice.current:.4g}."
+        yield f"A threshold of {choice.best:.4g} agrees better with people than {choice.current:.4g}."
     people = found["people"]
     if people is not None and people.disputed:
         yield f"People are tied on {people.disputed} samples, which are left out."

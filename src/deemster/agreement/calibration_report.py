@@ -160,9 +160,9 @@ def _biases(found: MetricCalibration) -> Iterator[TextLine]:
 
 def _choice(choice: ThresholdChoice) -> str:
     if choice.best == choice.current:
-        return f"Pass mark: {choice.current:.4g} agrees on {format_percent(choice.agreement)}, and no other on more."
+        return f"Threshold: {choice.current:.4g} agrees on {format_percent(choice.agreement)}, and no other on more."
     told = (
-        f"Pass mark: {choice.current:.4g} agrees on {format_percent(choice.agreement)}; {choice.best:.4g} on"
+        f"Threshold: {choice.current:.4g} agrees on {format_percent(choice.agreement)}; {choice.best:.4g} on"
         f" {format_percent(choice.best_agreement)} of these labels, {format_percent(choice.cross_validated)}"
         f" cross-validated: a gain of {_number(choice.gain)}, {_ends(choice.gain)}"
     )

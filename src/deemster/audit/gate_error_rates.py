@@ -282,7 +282,7 @@ def simulated_gate(gate: GateRules, *, metrics: Mapping[str, str]) -> tuple[Gate
 
 def _obstacle(rule: Rule, metrics: Mapping[str, str]) -> str | None:
     if rule.quantity in _NOT_SIMULATED:
-        return "stored marks do not hold what it looks at"
+        return "stored scores do not hold what it looks at"
     if rule.on in CORRECTED:
         return "it looks at numbers that labels of people correct"
     if rule.metric is not None and rule.metric not in metrics:

@@ -36,7 +36,9 @@ def _overview(audit: MetricAudit) -> TextSection:
         (f"Defects planted in {goods} of ", DataText(audit.dataset), " (", DataText(audit.source), ")."),
         (f"Mutation score: {format_percent(audit.score.rate)} ({_ends(audit.score)}; {score}).",)
         if audit.score.n
-        else ("Mutation score: n/a. Nothing is known: no output with a defect passed a metric before and has a mark.",),
+        else (
+            "Mutation score: n/a. Nothing is known: no output with a defect passed a metric before and has a score.",
+        ),
     ]
     if audit.left_out:
         lines.append((f"{plural(audit.left_out, 'sample')} left out: without an output, or not drawn.",))

@@ -171,7 +171,7 @@ threshold_option = click.option(
     multiple=True,
     metavar="NAME=T",
     callback=_read_thresholds,
-    help="Set a metric's pass mark; repeatable.",
+    help="Set a metric's threshold; repeatable.",
 )
 RUN_OVERRIDES: Sequence[Decorator] = (
     name_option,

@@ -86,7 +86,7 @@ def score_stored_outputs(
             if dataset is None:
                 code = _report(rescoring, store, loaded, row, writing)
             elif rescoring.missing is None:
-                note(f"{row.id}: {plural(rescoring.report.totals.executions, 'output')} marked")
+                note(f"{row.id}: {plural(rescoring.report.totals.executions, 'output')} scored")
             if rescoring.missing is not None:
                 note(f"incomplete: {rescoring.missing}. The same command continues.")
                 code = max(code, ExitCode.INCOMPLETE)

@@ -185,7 +185,7 @@ def size(
     "--correlation",
     type=NumberRange(-1, 1),
     required=True,
-    help="Of the judge's marks with people's; `deemster agreement` measures it.",
+    help="Of the judge's scores with people's; `deemster agreement` measures it.",
 )
 @set_option("samples=5000 (all that the judge scores), pass_rate=0.8 or sd=0.2 (of what people say), confidence=0.95")
 @result_options(*RESULT_FORMATS)

@@ -58,7 +58,7 @@ class StoredSource:
         store, row = self.store, self.row
         cards = store.cards(row.id)
         if not row.traits.has_metrics or not cards or not row.samples:
-            raise ReportError(f"`{row.id}` has no marks of metrics, so it cannot be compared.")
+            raise ReportError(f"`{row.id}` has no scores of metrics, so it cannot be compared.")
 
         clusters = None
         if cluster is not None:

@@ -16,7 +16,7 @@ from deemster.records import Execution, Mark, Output, Unscored
 Sink: TypeAlias = Callable[[Sequence[Execution]], None]
 # Metrics that ask no model mark an answer at once; only a slow metric lets answers wait.
 SLOW_S = 1.0
-_NOT_MARKED = Unscored("not_run", "The run ended before this was marked.")
+_NOT_MARKED = Unscored("not_run", "The run ended before this was scored.")
 
 
 class PendingStorage(NamedTuple):

@@ -41,7 +41,7 @@ class ExternalRun(NamedTuple):
     Attributes:
         tool: The tool, with its version where its file says it.
         dataset: The samples.
-        cards: Its metrics, in the order of the marks; none where the outputs are not marked yet.
+        cards: Its metrics, in the order of the marks; none where the outputs are not scored yet.
         executions: What the target said, and how that was marked.
         repetitions: How often each sample was run.
         target: What was run, such as a model and its prompt.

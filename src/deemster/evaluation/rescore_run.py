@@ -132,12 +132,12 @@ def _remaining_work(scoring: StoredRun, plan: Plan) -> RemainingWork:
 
 
 def _what_is_missing(scoring: StoredRun, why: str | None) -> str | None:
-    """How many outputs are not marked, and why; None where all are."""
+    """How many outputs are not scored, and why; None where all are."""
     count = sum(not execution.marks or any(map(_is_not_run, execution.marks)) for execution in scoring.executions())
     if not count:
         return None
     because = "" if why is None else f" ({why.rstrip('.')})"
-    return f"{count} of {scoring.row.done} outputs are not marked{because}"
+    return f"{count} of {scoring.row.done} outputs are not scored{because}"
 
 
 def _works(scoring: StoredRun, plan: Plan) -> Iterator[WorkItem]:
@@ -171,9 +171,9 @@ def _is_not_run(mark: Mark) -> bool:
 def _scorable(store: Store, run: str) -> RunRow:
     row = store.run(run)
     if not row.traits.has_metrics:
-        raise StoreError(f"{store.where}: `{row.id}` is a grading by a rubric; only outputs can be marked by metrics.")
+        raise StoreError(f"{store.where}: `{row.id}` is a grading by a rubric; only outputs can be scored by metrics.")
     if not row.done:
-        raise StoreError(f"{store.where}: `{row.id}` has no outputs to mark.")
+        raise StoreError(f"{store.where}: `{row.id}` has no outputs to score.")
     return row
 
 

@@ -291,7 +291,7 @@ def _reading(rule: Rule, part: RunSummary | Cohort, metrics: Mapping[str, str]) 
         if rule.on in CORRECTED:
             return _corrected_reading(rule, figures.pass_rate_corrected)
         if rule.quantity == "mean":
-            return _Reading(figures.mean, figures.mean_interval, "no mark of this metric was scored")
+            return _Reading(figures.mean, figures.mean_interval, "this metric scored nothing")
         return _Reading(figures.pass_rate, figures.pass_rate_interval)
     if part.macro_f1 is None:
         return _Reading(None, missing="no metric applies to any of its samples", is_outside=True)

@@ -122,7 +122,7 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
             raise ConfigurationError("`rubric` needs either `file`, a rubric's path, or `rubric`, the rubric itself.")
         if self.normalize is not True:
             raise ConfigurationError(
-                "`rubric` takes no `normalize: false`: a mark of a run lies in [0, 1]. Raw scores come from `grade`."
+                "`rubric` takes no `normalize: false`: a score of a run lies in [0, 1]. Raw scores come from `grade`."
             )
         if isinstance(self.rubric, Rubric):
             msgspec.structs.force_setattr(self, "rubric", self.rubric.to_dict())

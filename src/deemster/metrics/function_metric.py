@@ -24,7 +24,7 @@ from deemster.records import Mark, MetricScore, Output, Sample, Unscored, Where
 ARGUMENTS = ("expected", "actual", "input", "metadata", "trajectory", "sample", "output")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _THRESHOLD = 0.5
-_WANTED = "A metric returns a number between 0 and 1, a boolean or a mark"
+_WANTED = "A metric returns a number between 0 and 1, a boolean or a score"
 
 
 # What a function returns that marks outputs: a number in [0, 1], numpy's too, a boolean, or a mark.
@@ -84,7 +84,7 @@ class FunctionMetric:
         """Mark one output.
 
         Raises:
-            ValueError: The function returned something else than a number in [0, 1], a boolean or a mark.
+            ValueError: The function returned something else than a number in [0, 1], a boolean or a score.
         """
         try:
             values = {key: _READERS[key](sample, output) for key in self._reads}
@@ -107,7 +107,7 @@ def metric(
     """Make a metric of a plain function.
 
     The function names what it reads: `expected`, `actual` (the output's text), `input`, `metadata`, `trajectory`,
-    `sample`, `output` (its text too if it is annotated as `str`). It returns a number in [0, 1], a boolean or a mark.
+    `sample`, `output` (its text too if it is annotated as `str`). It returns a number in [0, 1], a boolean or a score.
 
     Args:
         name: How reports call it.
@@ -204,20 +204,20 @@ def _refuse_odd_parts(mark: MetricScore) -> None:
     """
     threshold, own = mark.threshold, mark.rubric_score
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
-        raise ValueError(f"The threshold of a mark is a number between 0 and 1, not {_shown(threshold)}.")
+        raise ValueError(f"The threshold of a score is a number between 0 and 1, not {_shown(threshold)}.")
     if not isinstance(mark.higher_is_better, bool):
-        raise ValueError(f"`higher_is_better` of a mark is true or false, not {_shown(mark.higher_is_better)}.")  # noqa: TRY004 - a wrong value, not a wrong call
+        raise ValueError(f"`higher_is_better` of a score is true or false, not {_shown(mark.higher_is_better)}.")  # noqa: TRY004 - a wrong value, not a wrong call
     if own is not None and not (isinstance(own, (int, float)) and abs(own) <= sys.float_info.max):
-        raise ValueError(f"The `rubric_score` of a mark is a finite number, not {_shown(own)}.")
+        raise ValueError(f"The `rubric_score` of a score is a finite number, not {_shown(own)}.")
     if not mark.details and isinstance(mark.details, dict):
         return
     if not isinstance(mark.details, dict):
-        raise ValueError(f"The details of a mark are a map, not {_shown(mark.details)}.")  # noqa: TRY004 - as above
+        raise ValueError(f"The details of a score are a map, not {_shown(mark.details)}.")  # noqa: TRY004 - as above
     try:
         # A mark does not check a FrozenDict, and user code may have made this one.
         json.dumps(mark.details, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError):
-        raise ValueError("The details of a mark are finite JSON values in valid Unicode.") from None
+        raise ValueError("The details of a score are finite JSON values in valid Unicode.") from None
 
 
 def _shown(value: Any) -> str:

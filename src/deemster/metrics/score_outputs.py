@@ -99,7 +99,7 @@ def user_mark(metric: Any, value: Any) -> Mark:
         if made.usage is not None and not isinstance(made.usage, Usage):
             return msgspec.structs.replace(made, usage=msgspec.convert(made.usage, Usage))
     except msgspec.ValidationError as error:
-        return Unscored("metric_failed", visible(f"The usage of a mark cannot be read: {error}", limit=300))
+        return Unscored("metric_failed", visible(f"The usage of a score cannot be read: {error}", limit=300))
     except ValueError as error:
         return Unscored("metric_failed", visible(str(error), limit=300))
     return made

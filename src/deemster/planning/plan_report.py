@@ -112,7 +112,7 @@ def _splits(plan: SamplePlan) -> list[TextSection]:
     rows = [
         (f"{split.repetitions:,}", f"{split.samples:,}", f"{split.cost:,.0f}") for split in plan.splits[:_LISTED_SPLITS]
     ]
-    noise = f"The marks of one sample have the variance {plan.noise.within:.4f}. "
+    noise = f"The scores of one sample have the variance {plan.noise.within:.4f}. "
     rest = f"The true differences of samples have {plan.noise.between:.4f}, which repetitions cannot reduce."
     table = TextTable(("repetitions", "samples", "cost in calls"), rows)
     return [TextSection(("Samples or repetitions, cheapest first",), [(noise, rest)], table)]
@@ -126,7 +126,7 @@ def _describe_noise(noise: Noise, *, several: bool) -> str:
         "stated": f"Stated or guessed: from run to run, {amount} without any true difference.",
         "two runs": f"Measured on two runs: {own}differences; {amount}{first}.",
         "repetitions": f"Measured on repetitions: {own}noise of the system itself; {amount}{first}.",
-        "one run": f"Guessed from {own or 'the '}spread of marks, as if two runs correlated by 0.5: {amount}{first}.",
+        "one run": f"Guessed from {own or 'the '}spread of scores, as if two runs correlated by 0.5: {amount}{first}.",
     }
     if noise.cluster_size == 1:
         return words[noise.source]

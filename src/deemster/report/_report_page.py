@@ -92,7 +92,7 @@ def _head(report: Report, headline: TextSection) -> PageHead:
         ),
         *_attack_tiles(report),
         Tile("samples", f"{totals.samples:,}", plural(totals.repetitions, "repetition")),
-        Tile("unscored", f"{totals.unscored:,}", f"of {plural(totals.marks, 'mark')}"),
+        Tile("unscored", f"{totals.unscored:,}", f"of {plural(totals.marks, 'score')}"),
     ]
     if report.cost is not None:
         tiles.append(Tile("cost", format_cost(report.cost), plural(report.cost.calls, "call")))
@@ -137,7 +137,7 @@ def _findings(report: Report) -> Iterator[TextLine]:
         causes.update(figures.unscored_by_cause)
     if causes:
         told = ", ".join(f"{cause} {count:,}" for cause, count in causes.most_common())
-        yield (f"{plural(causes.total(), 'mark')} without a score: ", told, ".")
+        yield (f"{plural(causes.total(), 'score')} missing: ", told, ".")
     rates = {name: rate for name in report.metric_order if (rate := report.metrics[name].pass_rate) is not None}
     if len(rates) > 1:
         name = min(rates, key=lambda each: rates[each])

@@ -120,7 +120,7 @@ def _correct(
         bound, better = (0.5 if figures.threshold is None else figures.threshold), figures.higher_is_better
     known = CorrectedPassRate(labels=len(labels.pairs), source=source, mean=_mean(labels, run.means))
     if run.rate is None:
-        return replace(known, note="No mark of this metric was scored.")
+        return replace(known, note="This metric scored nothing.")
     found = corrected_rate(
         [reaches(pair.truth, bound, higher_is_better=better) for pair in labels.pairs],
         [pair.passed for pair in labels.pairs],

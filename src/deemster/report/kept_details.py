@@ -10,7 +10,7 @@ from deemster.store.run_facts import IMPORTED_FACT
 
 _NOT_KEPT = "This run did not keep its prompts."
 _NOT_ASKED = "No judge was asked about this output."
-_ONLY_FAILED = "This run kept the prompts of marks that did not pass; `keep_prompts: all` in the suite keeps all."
+_ONLY_FAILED = "This run kept the prompts of scores that did not pass; `keep_prompts: all` in the suite keeps all."
 
 
 def kept_details(store: Store, run: str, position: int, *, prompts: bool) -> KeptDetails:

@@ -375,7 +375,7 @@ def _failures(report: Report) -> TextSection:
     """What could not be scored, equal failures together, the most frequent first."""
     groups = group_failures(report.failure_list)
     if not groups:
-        which = "every mark that was made" if report.totals.not_run else "every mark"
+        which = "everything that was run" if report.totals.not_run else "everything"
         return TextSection(("Failures",), [(f"None: {which} has a score.",)], key="failures")
 
     shown = groups[:SHOWN]

@@ -72,7 +72,7 @@ def sample_sections(report: Report, found: ExecutedSample, kept: KeptDetails = N
         if (traceback := kept.tracebacks.get(execution.repetition)) is not None:
             yield TextSection((f"Error of the target{number}",), details=[TextDetail((), list(_field("", traceback)))])
         marks = [_mark(report, name, execution.marks.get(name)) for name in report.metric_order]
-        yield TextSection((f"Marks{number}",), details=marks)
+        yield TextSection((f"Scores{number}",), details=marks)
         if kept.prompts is not None:
             details = [
                 _exchange(name, place, exchange)

@@ -119,7 +119,7 @@ def stored_run_record(store: Store, row: RunRow) -> RunRecord:
         raise ReportError(f"`{row.id}` is a grading by a rubric, which has no report of metrics. {hint}")
     if not cards or not len(samples):
         hint = f"`deemster run --outputs {row.id} --metric NAME` adds some."
-        raise ReportError(f"`{row.id}` has no marks to report on. {hint}")
+        raise ReportError(f"`{row.id}` has no scores to report on. {hint}")
     facts = report_facts(row)
     return RunRecord(
         row,

@@ -117,7 +117,7 @@ class ResumeBacklog:
         """
         if not len(self):
             return f"Nothing is left to do of the run {run_id}; this is its report."
-        answered = f", {self.answered:,} answered and not yet marked" if self.answered else ""
+        answered = f", {self.answered:,} answered and not yet scored" if self.answered else ""
         again = f", trying {self.again:,} again" if self.again else ""
         return f"Resuming the run {run_id}: {self.done:,} of {self.done + len(self):,} done{answered}{again}."
 

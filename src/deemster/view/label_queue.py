@@ -21,7 +21,7 @@ _SAID = {
     " drawn. Numbers from these labels hold for the whole run.",
     "disputed": "The disputed samples first: people disagree with each other or with the judge, then repetitions or"
     " judges disagree. They were not drawn at random: numbers from these labels do not hold for the whole run.",
-    "uncertain": "The samples first whose scores lie nearest to the pass mark. They were not drawn at random: numbers"
+    "uncertain": "The samples first whose scores lie nearest to the threshold. They were not drawn at random: numbers"
     " from these labels do not hold for the whole run.",
 }
 

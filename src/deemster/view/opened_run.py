@@ -115,12 +115,12 @@ class OpenedRun:
         """Its report without samples, executions and failures, as `deemster show RUN --to FILE.json` has it.
 
         Raises:
-            ReportError: It has no marks to report on.
+            ReportError: It has no scores to report on.
             StoreError: The store fails.
         """
         with self._lock:
             if not self.cards or not self.row.samples:
-                raise ReportError("This run has no marks.")
+                raise ReportError("This run has no scores.")
             return self._head
 
     def samples_at(self, positions: Sequence[int]) -> Iterator[tuple[SampleFacts, list[Execution]]]:
