@@ -80,7 +80,7 @@ def places(rows):
         "trajectory": f"runs/{run['agent-1']}/samples/0",
         "gate": f"runs/{run['agent-1']}/gate",
         "compare": f"compare?runs={pair}",
-        "alignment": f"runs/{next(row['id'] for row in rows if row['kind'] == 'grading')}/alignment",
+        "agreement": f"runs/{next(row['id'] for row in rows if row['kind'] == 'grading')}/agreement",
         "label": f"runs/{run['rag-1']}/label?metric=claim-faithfulness",
     }
 

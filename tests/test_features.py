@@ -51,6 +51,7 @@ FEATURES = {
             "evaluation/suite",
             "gate/gate_decision",
             "monitoring/promote_failures",
+            "report/broken_rules",
             "report/report_document",
             "report/report_sections",
             "report/report_settings",

@@ -135,3 +135,17 @@ def test_dataset_that_catches_nothing_has_no_part():
     found = choose_subset(GATE, pool([0.5] * 6, count=2), metrics=NAMES, settings=SubsetSettings(draws=4))
     assert isinstance(found, str)
     assert "catch none" in found
+
+
+def test_cohort_that_never_passes_cannot_break():
+    chances = np.repeat([1.0, 0.0], [40, 20])
+    tags = [["good"]] * 40 + [["bad"]] * 20
+    regressions = PlantedRegressions(
+        GATE, pool(chances, count=3, tags=tags), metrics=NAMES, settings=SubsetSettings(draws=12)
+    )
+    assert regressions.caught.any()
+
+
+def test_dataset_without_a_sample_that_passes_has_no_part():
+    found = choose_subset(GATE, pool([0.0] * 60, count=3), metrics=NAMES, settings=SETTINGS)
+    assert found == "No sample ever passes, so there is nothing that a change could break."

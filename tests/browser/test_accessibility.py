@@ -35,7 +35,7 @@ def test_no_page_has_a_serious_violation(browser_thread, visit, ada, axe, scheme
         "samples": f"runs/{run}/samples?passed=no",
         "sample": f"runs/{run}/samples/4",
         "gate": f"runs/{run}/gate",
-        "alignment": f"runs/{ids['third']}/alignment",
+        "agreement": f"runs/{ids['third']}/agreement",
         "label": f"runs/{ids['third']}/label",
         "comparison": f"compare?runs={pair}",
         "ranking": f"compare?runs={','.join(ids.values())}",

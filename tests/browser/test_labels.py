@@ -36,7 +36,7 @@ def test_two_people_label_and_their_agreement_and_the_judge_are_measured(browser
     run = run_ids(page)["second"]
     place = f"#/runs/{run}/label?{QUEUE}"
     page.goto(f"{ada}/{place}")
-    expect(page.get_by_text("12 of 40 samples, drawn at random")).to_be_visible()
+    expect(page.get_by_text("12 of 39 samples, drawn at random")).to_be_visible()
     expect(page.get_by_text("The judge:")).to_have_count(0)
     expect(page.get_by_text("It names the desk.")).to_have_count(0)
     first = page.locator(".label-page h2").first.inner_text()
@@ -87,11 +87,11 @@ def test_two_people_label_and_their_agreement_and_the_judge_are_measured(browser
         so_far.get_by_role("button", name="Export votes").click()
     assert json.loads(download.value.path().read_text(encoding="utf-8"))["schema_version"] == "deemster.votes.v1"
 
-    so_far.get_by_role("link", name="Alignment").click()
+    so_far.get_by_role("link", name="Agreement").click()
     expect(other.get_by_text("Can this judge be trusted?")).to_be_visible()
     expect(other.get_by_role("table").first).to_contain_text("llm-as-judge")
     expect(other.get_by_role("heading", name="Confusion matrices")).to_be_visible()
-    assert re.search(r"\d\.\d{3} to \d\.\d{3}", other.locator(".headline").inner_text())
+    assert re.search(r"\d\.\d\d to \d\.\d\d", other.locator(".headline").inner_text())
 
 
 def test_viewer_without_author_gives_no_labels(browser_thread, visit, address):

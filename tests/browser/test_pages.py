@@ -204,7 +204,7 @@ def test_comparison_shows_differences_changes_and_outputs_side_by_side(browser_t
     expect(page.get_by_label("Output of first").locator(".timeline")).to_be_visible()
     for side, score in (("first", "0.9"), ("second", "0.1")):
         output = page.get_by_label(f"Output of {side}")
-        output.get_by_text("Marks in full").click()
+        output.get_by_text("Scores in full").click()
         output.get_by_text("Prompt and reply").click()
         expect(output.locator(".message").last).to_contain_text(f'"score":{score}')
     page.keyboard.press("j")

@@ -98,7 +98,7 @@ def test_judge_that_never_answers_leaves_the_audit_incomplete(folder):
     done = called("audit", "judge", "--cache", "none", "--set", "max_samples=2", "--probe", "length")
     assert done.exit_code == 3
     assert "Nothing is known." in done.stdout
-    assert "8 marks could not be made. The first, by llm-as-judge: " in done.stderr
+    assert "8 scores could not be made. The first, by llm-as-judge: " in done.stderr
 
 
 def test_budget_that_is_spent_leaves_the_audit_incomplete(folder):

@@ -164,7 +164,8 @@ def half_said(chat):
 
 
 @pytest.mark.parametrize(
-    ("allowed", "code"), [((), 3), (("3",), 3), (("4",), 0), (("49%",), 3), (("50%",), 0), (("half",), 2)]
+    ("allowed", "code"),
+    [((), 3), (("3",), 3), (("4",), 0), (("49%",), 3), (("50%",), 0), (("half",), 2), (("4 samples",), 2)],
 )
 def test_failed_verdicts_above_allowance_are_incomplete(allowed, code):
     flags = ("--set", f"max_failed={allowed[0]}") if allowed else ()

@@ -72,7 +72,7 @@ def test_judge_that_drifts_is_seen_by_its_anchors_though_answers_are_cached(shop
     _Mood.kindness = 0.1
     report, check = run(code=4)
     assert check["status"] == "inconclusive"
-    assert check["because"].startswith("llm-as-judge marks 12 of 12 anchors otherwise than before, by +0.1000")
+    assert check["because"].startswith("llm-as-judge scores 12 of 12 anchors otherwise than before, by +0.1000")
     done = called("compare", "baseline", "latest")
     assert "the judge drifted: llm-as-judge: 12 of 12 anchors have another score" in " ".join(done.stdout.split())
     assert report["totals"]["samples"] == 6

@@ -66,17 +66,17 @@ def test_nothing_flipping_on_twenty_samples_is_no_pass_at_two_percent(folder):
     result = ran(folder, count=20)
     assert result.exit_code == 4
     assert (
-        "about 180 samples would show it four times out of five; these 20 samples certify a margin of 0.1631"
+        "about 180 samples would show it four times out of five; these 20 samples rule out a drop of more than 0.1631"
         in result.stderr
     )
-    assert "The gate's margin of 0.02 is too small for the 20 samples: if nothing changes, they certify 0.1630." in (
+    assert "too small for the 20 samples: if nothing changes, they rule out a drop of more than 0.1630." in (
         called("check", "suite.yml").stderr
     )
 
 
 def test_one_sample_is_spoken_of_in_the_singular(folder):
     ready(folder, "margin: 0.02", count=1)
-    assert "; this sample certifies a margin of" in ran(folder, count=1).stderr
+    assert "; this sample rules out a drop of more than" in ran(folder, count=1).stderr
 
 
 def test_only_the_first_checks_of_many_are_printed_with_their_intervals(folder):

@@ -163,7 +163,7 @@ def test_exceeded_budget_is_exit_code_3_with_partial_report(folder, server, flag
     report = json.loads((folder / "r.json").read_text())
     assert stopped.exit_code == 3
     assert "The budget is exhausted" in stopped.stderr
-    assert "Warning: this run is incomplete: " in stopped.stdout
+    assert stopped.stdout.startswith("Incomplete: ")
     assert "The budget stopped the run" in called("show", "latest", "--full").stdout
     scored = report["metrics"]["llm-as-judge"]["n_scored"]
     assert 1 <= scored == len(server.requests) < 6

@@ -32,7 +32,7 @@ def test_report_has_numbers_as_attributes():
     assert report.macro_f1 == 0.5
     assert report.metrics["exact-match"].mean == 0.5
     assert report.cohorts["(untagged)"].samples == 2
-    assert repr(report) == f"<Report {report.run.id}: 2 samples, 1 metric, macro-F1 0.5000, 0 unscored>"
+    assert repr(report) == f"<Report {report.run.id}: 2 samples, 1 metric, mean pass-rate 0.5000, 0 unscored>"
 
 
 def test_tag_called_untagged_has_cohort_of_its_own(tmp_path):

@@ -376,7 +376,7 @@ def test_run_file_without_a_report_says_why(passed, tmp_path):
     (tmp_path / "report.json").write_bytes(report)
     (said,) = Passed(tmp_path / "report.json", tmp_path / "run.jsonl", sha256).differences()
     assert said.startswith("The facts give no report: ")
-    assert "no marks" in said
+    assert "no scores" in said
 
 
 def test_files_that_are_none_are_bad_input(passed, tmp_path):

@@ -165,7 +165,7 @@ def test_samples_it_asks_for_decide_the_margin(moved):
 def test_margin_it_offers_is_certified():
     moved = flips(100, down=6, up=3)
     check = checks(evidence({"a": difference(moved)}))["baseline.margin.metrics.a"]
-    offered = float(re.search(r"these 100 samples certify a margin of ([\d.]+)", check.because)[1])
+    offered = float(re.search(r"these 100 samples rule out a drop of more than ([\d.]+)", check.because)[1])
     found = evidence({"a": difference(moved, margin=offered)}, margin=offered)
     assert checks(found, margin=offered)["baseline.margin.metrics.a"].status == "pass"
 
@@ -225,7 +225,7 @@ def test_judge_that_drifted_is_open_or_a_warning(drift, rule, status):
     check = checks(evidence({"a": difference(flips(100))}, **known), judge_drift=rule)["baseline.judge_drift"]
     assert check.status == status
     if drift is not None and drift.drifted:
-        assert "a marks 30 of 50 equal outputs otherwise than before, by -0.1000 on average: p 0.001" in check.because
+        assert "a scores 30 of 50 equal outputs otherwise than before, by -0.1000 on average: p 0.001" in check.because
 
 
 def test_evidence_is_the_same_after_it_was_stored():

@@ -164,10 +164,10 @@ def test_agreement_of_three_people_is_alpha_with_an_interval(desks, store):
     wanted = dm.stats.krippendorff_alpha([list(row) for row in rows]).value
     assert (agreement["statistic"], agreement["because"]) == ("alpha", None)
     assert agreement["value"] == pytest.approx(wanted)
-    # Units, weights and imagined units are those of the alignment page.
+    # Units, weights and imagined units are those of the agreement page.
     votes = labelled_votes(store, store.run("only")).to_dict()
     for item in votes["items"]:
-        # The target failed for one sample, which the alignment leaves out; people labelled it.
+        # The target failed for one sample, which the agreement leaves out; people labelled it.
         item["votes"]["judge"] = ["MET"]
     align = dm.compute_metrics(dm.Votes.parse(votes), bootstrap=dm.agreement.BootstrapSettings()).human.intervals[
         "krippendorff_alpha"
@@ -245,13 +245,13 @@ def test_run_without_labels_has_no_votes(store):
         labelled_votes(store, store.run("only"))
 
 
-def test_alignment_page_is_what_align_says(desks, store):
+def test_agreement_page_is_what_align_says(desks, store):
     ada, bert = desks
-    assert ada.get("runs/only/alignment")["available"] is False
+    assert ada.get("runs/only/agreement")["available"] is False
     for position in range(12):
         for client in (ada, bert):
             label(client, position, "fail" if position in (1, 2, 9) else "pass")
-    found = ada.get("runs/only/alignment")
+    found = ada.get("runs/only/agreement")
     wanted = dm.compute_metrics(labelled_votes(store, store.run("only")), bootstrap=dm.agreement.BootstrapSettings())
     assert (found["source"], found["result"]) == ("labels", json.loads(wanted.to_json()))
 
@@ -335,7 +335,7 @@ def test_each_judge_of_a_panel_is_a_judge_of_the_alignment(tmp_path):
             for metric in ("llm-as-judge", "exact-match"):
                 verdict = "pass" if position == 1 else "fail"
                 label(client, position, verdict, metric=metric, metrics=["llm-as-judge", "exact-match"])
-        page = client.get("runs/only/alignment")
+        page = client.get("runs/only/agreement")
         votes = labelled_votes(store, store.run("only")).to_dict()
     assert [each["id"] for each in votes["judges"]] == ["mild", "strict", "judge"]
     assert votes["items"][0]["votes"] == {"mild": ["MET", None], "strict": ["UNMET", None], "judge": [None, "UNMET"]}

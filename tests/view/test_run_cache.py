@@ -83,7 +83,7 @@ def test_text_is_found_in_submissions_and_reasons_of_a_grading(grading):
 
 
 def test_grading_is_aligned_with_the_labels_of_its_dataset(grading):
-    found = grading[0].get("runs/latest/alignment")
+    found = grading[0].get("runs/latest/agreement")
     assert (found["available"], found["source"], found["result"]["n_items"]) == (True, "ground truth", 20)
     pairs = found["judge_pairs"]
     names = [(pair["judge_a"], pair["judge_b"]) for pair in pairs]
@@ -123,7 +123,7 @@ def test_recording_is_shown_without_a_report(tmp_path):
         rows = client.get("runs/latest/samples")["rows"]
         assert [row["preview"]["output"] for row in rows] == ["answer 0", "answer 1", "answer 2"]
         assert client.get("runs/latest/samples/1")["executions"][0]["output"] == "answer 1"
-        assert client.get("runs/latest/alignment")["available"] is False
+        assert client.get("runs/latest/agreement")["available"] is False
 
 
 def test_run_in_progress_is_shown_as_far_as_it_is(tmp_path):

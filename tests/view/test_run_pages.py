@@ -36,6 +36,8 @@ def test_list_has_the_newest_run_first(viewer, numbers):
         ("q=BEF", ["before"]),
         ("label=after", ["after"]),
         ("kind=grading", []),
+        ("status=pass", ["after"]),
+        ("status=incomplete", ["after", "before"]),
         ("offset=1", ["before"]),
         ("limit=1", ["after"]),
     ],

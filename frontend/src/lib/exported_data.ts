@@ -65,7 +65,8 @@ async function filterRuns(query: URLSearchParams): Promise<unknown> {
   const text = query.get("q")?.toLowerCase() ?? "";
   const runs = all.runs.filter(
     (run) =>
-      ["kind", "suite", "dataset", "status", "label"].every((name) => !query.get(name) || run[name] === query.get(name)) &&
+      ["kind", "suite", "dataset", "label"].every((name) => !query.get(name) || run[name] === query.get(name)) &&
+      (!query.get("status") || [run.status, run.gate].includes(query.get("status"))) &&
       ["id", "suite", "dataset", "label", "target"].some((name) => String(run[name] ?? "").toLowerCase().includes(text)),
   );
   return { total: runs.length, runs };

@@ -28,6 +28,11 @@ export function formatRate(value: number | null | undefined, interval: Interval)
   return formatNumber(value, supportedPlaces(interval));
 }
 
+/** A share as a whole percentage. */
+export function formatPercent(value: number): string {
+  return `${Math.round(value * 100)}%`;
+}
+
 /** The interval of a share: "0.72 to 1.00". */
 export function formatRateInterval(interval: Interval): string {
   return formatInterval(interval, supportedPlaces(interval));

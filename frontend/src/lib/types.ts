@@ -308,6 +308,11 @@ export interface Execution {
   votes?: Record<string, VoteRow[]> | null;
 }
 
+export interface MetricFacts {
+  threshold: number | null;
+  higher_is_better: boolean;
+}
+
 export interface SampleDetail {
   position: number;
   id: string;
@@ -321,6 +326,7 @@ export interface SampleDetail {
   interval: Pair | null;
   unstable: boolean;
   metric_order: string[];
+  metrics: Record<string, MetricFacts>;
   scores: Record<string, ScoreCell | null>;
   executions: Execution[];
   prompts_remark: string | null;
@@ -420,6 +426,7 @@ export interface CompareDetail {
   row_hash: string;
   id: string;
   tags: string[];
+  metadata?: Record<string, Json> | null;
   input: Json;
   expected_output: Json;
   status: string | null;
@@ -434,11 +441,13 @@ export interface Points {
   points: [number, number, string | number][];
 }
 
-export interface Alignment {
+export interface Agreement {
   available: boolean;
   because?: string;
   source?: string;
-  result?: AlignmentResult;
+  labels?: number;
+  next_steps?: string[];
+  result?: AgreementResult;
   judge_pairs?: { judge_a: string; judge_b: string; n_samples: number; agreement: number | null; ci: { lower: number; upper: number } | null }[];
 }
 
@@ -470,7 +479,7 @@ export interface CriterionResult {
   intervals?: Record<string, Estimate>;
 }
 
-export interface AlignmentResult {
+export interface AgreementResult {
   verdict?: { answer: string; reasons: string[]; notes: string[] };
   criterion_accuracy: number | null;
   mean_kappa: number | null;
@@ -480,7 +489,7 @@ export interface AlignmentResult {
   n_criteria: number;
   n_samples: number;
   per_criterion: CriterionResult[];
-  per_judge: Record<string, AlignmentResult> | null;
+  per_judge: Record<string, AgreementResult> | null;
   bootstrap: { accuracy_ci: Pair | null; kappa_ci: Pair | null } | null;
   human: { ceiling_kappa: number | null; n_annotators: number } | null;
   calibration: Reliability[] | null;

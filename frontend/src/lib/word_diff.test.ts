@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Piece, splitWords, wordDiff } from "./word_diff";
+import { isAlike, type Piece, splitWords, wordDiff } from "./word_diff";
 
 const without = (pieces: Piece[], kind: Piece["kind"]) => pieces.filter((piece) => piece.kind !== kind).map((piece) => piece.text).join("");
 
@@ -67,5 +67,15 @@ describe("wordDiff", () => {
     const pieces = wordDiff(before, after);
     expect(without(pieces, "added")).toBe(before);
     expect(without(pieces, "removed")).toBe(after);
+  });
+});
+
+describe("isAlike", () => {
+  it.each([
+    ["You have 14 days.", "You have 30 days.", true],
+    ["5 working days", "Gift recipients do not see a price.", false],
+    ["The same text.", "The same text.", true],
+  ])("%s | %s", (before, after, expected) => {
+    expect(isAlike(wordDiff(before, after))).toBe(expected);
   });
 });

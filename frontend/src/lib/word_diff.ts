@@ -39,8 +39,16 @@ export function wordDiff(before: string, after: string): Piece[] {
   return joinAcrossSpaces(pieces);
 }
 
+/** Texts that share less than this are shown as they are: marks all over would say nothing. Reports draw the same line. */
+const LEAST_ALIKE = 0.3;
+
+/** Whether two texts are alike enough for their difference to say something. */
+export function isAlike(pieces: Piece[]): boolean {
+  return shareInCommon(pieces) >= LEAST_ALIKE;
+}
+
 /** How much two texts share, by their words: 1 where they are equal, 0 where no word is in both. */
-export function shareInCommon(pieces: Piece[]): number {
+function shareInCommon(pieces: Piece[]): number {
   let same = 0;
   let all = 0;
   for (const piece of pieces) {

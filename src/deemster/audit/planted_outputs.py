@@ -277,4 +277,4 @@ def _warn_of_failures(job: Evaluation, found: Sequence[Execution | None], *, war
     ]
     if failed:
         name, message = failed[0]
-        warn(f"{plural(len(failed), 'mark')} could not be made. The first, by {name}: {message}")
+        warn(f"{plural(len(failed), 'score')} could not be made. The first, by {name}: {message}")

@@ -206,7 +206,8 @@ class PlantedRegressions:
         cohorts = [places for _, places in pool.reference.marks.cohorts]
         kinds = {COHORT: cohorts, TOPIC: groups.topics, DEFECT: groups.defects}
         fitting = {
-            where: [places for places in own if _FEWEST <= len(places) < pool.samples] for where, own in kinds.items()
+            where: [places for places in own if _FEWEST <= len(places) < pool.samples and pool.passed[places].any()]
+            for where, own in kinds.items()
         }
         self._kinds: list[tuple[str, list[_Places]]] = [
             (EVERYWHERE, [np.arange(pool.samples)]),
@@ -335,6 +336,8 @@ def choose_subset(
     Returns:
         The part, or why there is none, as a sentence.
     """
+    if not pool.passed.any():
+        return "No sample ever passes, so there is nothing that a change could break."
     regressions = PlantedRegressions(gate, pool, metrics=metrics, settings=settings, groups=groups)
     if not regressions.caught.any():
         return "All samples together catch none of the planted regressions, so there is no power to keep."

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 _HEAD = (
     *("run", "name", "suite", "dataset", "target", "started", "status", "samples", "done"),
-    *("macro-F1", "95% interval", "pass-rate", "gate", "cost"),
+    *("mean pass-rate", "95% interval", "pass-rate", "gate", "cost"),
 )
 # What a narrow terminal has no room for, in this order. The id of a run begins with the time of its start.
 _LEFT_OUT = ("dataset", "started", "suite", "cost", "target", "pass-rate", "95% interval", "name", "samples", "done")
 # Columns that are left out where no run has something to say in them.
-_SPARE = frozenset({"name", "suite", "target", "macro-F1", "95% interval", "pass-rate", "gate", "cost"})
+_SPARE = frozenset({"name", "suite", "target", "mean pass-rate", "95% interval", "pass-rate", "gate", "cost"})
 # The commands that continue a run, by its kind.
 _COMMANDS = {"run": "deemster run SUITE", "grading": "deemster grade DATASET ..."}
 _LONGEST = 40
@@ -122,7 +122,7 @@ def _row(run: RunRow, *, is_stopped: bool = False) -> dict[str, str]:
         "status": _status(run, is_stopped=is_stopped),
         "samples": _samples(run),
         "done": _done(run),
-        "macro-F1": "-" if figures is None else _rate(figures.macro_f1),
+        "mean pass-rate": "-" if figures is None else _rate(figures.macro_f1),
         "95% interval": "-" if figures is None else _interval(figures.macro_f1_interval),
         "pass-rate": "-" if figures is None else _rate(figures.pass_rate),
         "gate": "-" if figures is None else _named(figures.gate),

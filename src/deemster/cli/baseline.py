@@ -84,7 +84,7 @@ def _show(store: Store, reports: ReportOptions) -> None:
     if not rows:
         write_out("There is no baseline yet. `deemster baseline RUN` makes one.\n")
         return
-    head = ("suite", "dataset", "run", "chosen", "samples", "macro-F1", "pass-rate", "metrics")
+    head = ("suite", "dataset", "run", "chosen", "samples", "mean pass-rate", "pass-rate", "metrics")
     write_out(list_text(TextTable(head, [_row(row) for row in rows])))
 
 

@@ -7,9 +7,9 @@ from itertools import islice
 
 from deemster.comparison.comparison import Comparison
 from deemster.gate.baseline_gate import BaselineEvidence, BrokenSample, LostScore, baseline_checks
-from deemster.gate.confirmation import newly_failing
 from deemster.gate.gate_decision import GateDecision, conclude
 from deemster.gate.read_gate import EVERY, BaselineRules, GateRules
+from deemster.results.sample_changes import newly_failing
 
 # So many samples are named where a rule fails.
 _MOST_NAMED = 4

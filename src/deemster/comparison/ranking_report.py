@@ -94,7 +94,7 @@ def _ranks(ranking: Ranking) -> TextSection:
         for entry in ordered
     ]
     line = f"What the comparisons of all pairs leave open. They hold together with {_level(ranking.confidence)}."
-    head = ("run", "macro-F1", "pass-rate", "rank", "samples")
+    head = ("run", "mean pass-rate", "pass-rate", "rank", "samples")
     return TextSection(("Ranks",), [(line,)], TextTable(head, rows, ("samples", "pass-rate")))
 
 
@@ -124,7 +124,7 @@ def _against_first(ranking: Ranking) -> TextSection:
         )
     interval = f"{_level(ranking.confidence)} simultaneous interval"
     head = ("run", "samples", "first", "this", "change", interval, "newly failing", "newly passing")
-    lines: list[TextLine] = [("Macro-F1, over the samples that both have.",)]
+    lines: list[TextLine] = [("Mean pass-rate, over the samples that both have.",)]
     changes = [entry.against_first.macro_f1 for entry in others if entry.against_first is not None]
     reach = [end for number in changes for end in number.interval or (number.difference,)]
     cells = [IntervalCell(number.difference, number.interval) for number in changes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -33,6 +33,8 @@ from deemster.records import Sample
 
 _samples = msgspec.json.Decoder(Sample)
 _encode = msgspec.json.Encoder().encode
+# No id holds it: ids are printable.
+_SEPARATOR = b"\n"
 
 
 class _Labels(msgspec.Struct, omit_defaults=True, gc=False):
@@ -42,6 +44,9 @@ class _Labels(msgspec.Struct, omit_defaults=True, gc=False):
     metadata: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 
+_labels = msgspec.json.Decoder(_Labels)
+
+
 class IndexedRows:
     """The samples of a JSONL file, found again by offset.
 
@@ -49,12 +54,21 @@ class IndexedRows:
         lines: Where the rows begin.
         digests: 32 bytes of row hash for each.
         known: The fingerprint, where the ids come in increasing order, so that reading the file once told it.
+        order: The positions of the rows by id, for the fingerprint where it is not known.
     """
 
-    def __init__(self, lines: Lines, digests: bytearray, *, known: str | None) -> None:
+    def __init__(
+        self,
+        lines: Lines,
+        digests: bytearray,
+        *,
+        known: str | None = None,
+        order: Sequence[int] = (),
+    ) -> None:
         self.lines = lines
         self.digests = digests
         self.known = known
+        self.order = order
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -77,22 +91,25 @@ class IndexedRows:
 
     def excerpt(self, positions: list[int]) -> SelectedRows:
         """Samples by position that another process can read: as their places in the file."""
-        rows = IndexedRows(self.lines.excerpt(positions), bytearray(), known=None)
+        rows = IndexedRows(self.lines.excerpt(positions), bytearray())
         return SelectedRows(rows, list(range(len(positions))))
 
     def fingerprint(self) -> str:
         """The hash over `[id, row_hash, metadata]` of every sample, by id."""
         if self.known is not None:
             return self.known
-        ids = _byte_strings(sample.id.encode() for sample in self)
-        order = np.argsort(ids, kind="stable").tolist()
-        del ids
-        samples = self.pick(order)
+        rows = map(self._labels, self.lines.rows(self.order))
         digests = self.digests
         return list_hash(
-            [sample.id, digests[at * 32 : at * 32 + 32].hex(), sample.metadata]
-            for at, sample in zip(order, samples, strict=True)
+            [row.id, digests[at * 32 : at * 32 + 32].hex(), {} if row.metadata is msgspec.UNSET else row.metadata]
+            for at, row in zip(self.order, rows, strict=True)
         )
+
+    def _labels(self, line: bytes) -> _Labels | Sample:
+        try:
+            return _labels.decode(line)
+        except (msgspec.MsgspecError, ValueError):
+            return self._sample(line)
 
     def _sample(self, line: bytes) -> Sample:
         try:
@@ -104,19 +121,6 @@ class IndexedRows:
             return Sample(row["id"], row["input"], row["expected_output"], row.get("metadata", {}))
         except (ValueError, TypeError, KeyError):
             return self.lines.lost()  # type: ignore[no-any-return]
-
-
-def _byte_strings(texts: Iterator[bytes]) -> Any:
-    """Byte strings as one array of fixed width, built in parts so that few are objects at a time."""
-    parts, part = [], []
-    for text in texts:
-        part.append(text)
-        if len(part) == 65_536:
-            parts.append(np.array(part))
-            part = []
-    if part:
-        parts.append(np.array(part))
-    return np.concatenate(parts)
 
 
 def load_jsonl(path: str | FilePath, reading: Reading) -> tuple[DatasetFacts, IndexedRows]:
@@ -137,7 +141,7 @@ def load_jsonl(path: str | FilePath, reading: Reading) -> tuple[DatasetFacts, In
 
 
 class _SampleRows(RowReader):
-    """Keeps of every sample its hash and that of its id, and the fingerprint as long as the ids are in order."""
+    """Keeps of every sample its hash and its id, and the fingerprint as long as the ids are in order."""
 
     def __init__(self, lines: Lines) -> None:
         self.header = DatasetHeader()
@@ -145,7 +149,8 @@ class _SampleRows(RowReader):
 
         self._lines = lines
         self._digests = bytearray()
-        self._ids = array("q")
+        self._ids = bytearray()
+        self._order = array("q")
         self._floats: list[float] = []
         self._decode = msgspec.json.Decoder(SampleRow, float_hook=self._float).decode
 
@@ -155,7 +160,7 @@ class _SampleRows(RowReader):
 
     def indexed(self) -> IndexedRows:
         known = self._sorted.hexdigest() if self._is_sorted else None
-        return IndexedRows(self._lines, self._digests, known=known)
+        return IndexedRows(self._lines, self._digests, known=known, order=self._order)
 
     def read_fast(self, line: bytes) -> tuple[bytes, bytes] | None:
         self._floats.clear()
@@ -190,7 +195,7 @@ class _SampleRows(RowReader):
         body = row_body(row.input, row.expected_output, exponents=exponents)
         digest = hashlib.sha256(body).digest()
         self._digests += digest
-        self._ids.append(hash(row.id))
+        self._ids += row.id.encode() + _SEPARATOR
 
         metadata = row.metadata
         if row.id <= self._last:
@@ -212,19 +217,19 @@ class _SampleRows(RowReader):
         """An issue for every id that an earlier row has."""
         if self._is_sorted:
             return
-        hashes = np.frombuffer(self._ids, dtype=np.int64)
-        order = np.argsort(hashes, kind="stable")
-        ordered = hashes[order]
+        ids = np.array(bytes(self._ids).split(_SEPARATOR)[:-1])
+        order = np.argsort(ids, kind="stable")
+        self._order = array("q", order.astype(np.int64).tobytes())
+
+        ordered = ids[order]
         twice = np.flatnonzero(ordered[1:] == ordered[:-1])
-        if not len(twice):
-            return
-        positions = np.unique(np.concatenate([order[twice], order[twice + 1]])).tolist()
         first: dict[str, int] = {}
         pairs: list[tuple[int, int, str]] = []
-        for position, sample in zip(positions, self.indexed().pick(positions), strict=True):
-            earlier = first.setdefault(sample.id, position)
+        for position in sorted({*order[twice].tolist(), *order[twice + 1].tolist()}):
+            name = ids[position].decode()
+            earlier = first.setdefault(name, position)
             if earlier != position and len(pairs) < MOST_ISSUES:
-                pairs.append((earlier, position, sample.id))
+                pairs.append((earlier, position, name))
         numbers = self._lines.numbers({position for pair in pairs for position in pair[:2]})
         file = self._lines.reading.file
         for earlier, position, name in pairs:

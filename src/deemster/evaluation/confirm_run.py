@@ -27,13 +27,13 @@ from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.evaluation.suite import load_suite, stored_suite
 from deemster.gate import Allowance, GateDecision, GateRules
 from deemster.gate.baseline_gate import decide_again
-from deemster.gate.confirmation import Confirmation, confirm_changes, count_passes, newly_failing
+from deemster.gate.confirmation import Confirmation, confirm_changes, count_passes
 from deemster.models.budget import BudgetEntry
 from deemster.models.clock import Clock
 from deemster.report import Report
 from deemster.report.report_settings import report_facts
 from deemster.report.stored_columns import keep_columns
-from deemster.results.sample_changes import sample_sides
+from deemster.results.sample_changes import newly_failing, sample_sides
 from deemster.runs.run_identity import identity_differences, plain_json
 from deemster.runs.run_storage import RunStorage, StoredOrNot
 from deemster.store import RunRow, Store

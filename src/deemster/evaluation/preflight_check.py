@@ -388,7 +388,8 @@ def _margin_warnings(gate: GateRules, table: MarkTable, clusters: Sequence[Any])
             counted = plural(len(places), "sample") + ("" if sizes is None else f" in {plural(units, 'cluster')}")
             found.append(
                 f"The gate's margin of {rules.margin:.4g} is too small for the {counted}{name}: if nothing changes, "
-                f"they certify {best:.4f}. So it stays inconclusive, unless the run is clearly better or worse."
+                f"they rule out a drop of more than {best:.4f}. So it stays inconclusive, unless the run is clearly "
+                "better or worse."
             )
     rest = len(found) - _MOST_MARGINS
     return found if rest <= 0 else [*found[:_MOST_MARGINS], f"The same holds for {plural(rest, 'further cohort')}."]

@@ -32,7 +32,7 @@ from deemster.report.build_report import FinishedRun, RunRecord, batches
 from deemster.report.live_marks import LiveMarks
 from deemster.report.report_figures import figures_facts
 from deemster.report.report_settings import RunFindings, report_facts, settings_facts
-from deemster.report.stored_columns import save_columns
+from deemster.report.stored_columns import ColumnSamples, save_columns
 from deemster.report.stored_executions import StoredExecutions
 from deemster.report.stored_report import StoredSamples, stored_report
 from deemster.runs.resume_backlog import RETRIED_CAUSES, ResumeBacklog
@@ -80,10 +80,11 @@ def open_run_writer(
         yield SpooledWriter(job, findings, timer=timer)
         return
 
-    definition = _definition(job, storage, findings, timer, order=checked.order)
+    samples = ColumnSamples()
+    definition = _definition(job, storage, findings, timer, order=checked.order, samples=samples)
     with open_run(definition, storage, resumed=job.resumes, timer=timer) as run:
         if run.is_new:
-            yield StoredWriter(job, run, findings, None, keep_prompts=storage.keep_prompts)
+            yield StoredWriter(job, run, findings, None, keep_prompts=storage.keep_prompts, samples=samples)
             return
 
         backlog = _read_backlog(job, run, warn, live=live)
@@ -156,6 +157,7 @@ class StoredWriter:
         findings: What is known of it when it begins.
         backlog: What is left of it to do; None for everything.
         keep_prompts: Which prompts of judges are kept.
+        samples: Its samples, as they were inserted; None where they were there before.
 
     Attributes:
         findings: What is found out about it as it goes on.
@@ -171,12 +173,14 @@ class StoredWriter:
         backlog: ResumeBacklog | None,
         *,
         keep_prompts: WhichPrompts,
+        samples: ColumnSamples | None = None,
     ) -> None:
         self.job = job
         self.findings = findings
         self._run = run
         self._store = run.store
         self._backlog = backlog
+        self._column_samples = samples
         self._kept = report_facts(run.row)
 
         self.remaining = RemainingWork() if backlog is None else backlog.remaining(job.plan.dataset)
@@ -253,7 +257,8 @@ class StoredWriter:
         is_only_scoring = len(self._run.row.scorings) == 1
         facts |= NO_FIGURES
         if is_only_scoring:
-            save_columns(self._store, report, finished.table)
+            samples = self._column_samples or ColumnSamples.stored(self._store, self._run.id)
+            save_columns(self._store, report, finished.table, samples)
             facts |= figures_facts(report)
 
         self._run.close(
@@ -291,7 +296,13 @@ class StoredWriter:
 
 
 def _definition(
-    job: Evaluation, storage: RunStorage, findings: RunFindings, timer: RunTimer, *, order: str
+    job: Evaluation,
+    storage: RunStorage,
+    findings: RunFindings,
+    timer: RunTimer,
+    *,
+    order: str,
+    samples: ColumnSamples,
 ) -> RunDefinition:
     """An evaluation as a store begins or resumes it."""
     run = _run_facts(job, timer, identity=evaluation_identity(job, order=order))
@@ -304,7 +315,8 @@ def _definition(
     if job.plan.scorers:
         facts[PROMPTS_FACT] = storage.keep_prompts
     run = msgspec.structs.replace(run, facts=facts)
-    return RunDefinition(run, job.plan.dataset.facts, job.plan.cards, partial(shape_changes, job, order))
+    dataset = job.plan.dataset
+    return RunDefinition(run, lambda: samples.note(dataset.facts()), job.plan.cards, partial(shape_changes, job, order))
 
 
 def _run_facts(job: Evaluation, timer: RunTimer, *, identity: Mapping[str, Any]) -> RunFacts:

@@ -305,14 +305,14 @@ def _what_decides(found: Difference, margin: float, confidence: float, p_value: 
     """Why a margin is neither kept nor exceeded for certain, and what would show it if the change is what was seen."""
     lower = found.lower_bound or 0.0
     open_ = f"a drop of {margin:.4g} is neither excluded nor shown: the one-sided {_percent(confidence)} lower bound is"
-    certify = "this sample certifies" if found.n == 1 else f"these {found.n:,} samples certify"
+    rule = "this sample rules" if found.n == 1 else f"these {found.n:,} samples rule"
     ways = []
     if (units := _units_needed(found, margin, confidence, p_value)) is not None:
         if noise is not None and (times := _repetitions_needed(units / found.units, noise)) is not None:
             ways.append(f"about {plural(times, 'repetition')} of each sample in both runs")
         ways.append(f"about {math.ceil(units * found.n / found.units):,} samples")
     shown = f"if the true change is what we saw, {', or '.join(ways)} would show it four times out of five; "
-    return f"{open_} {lower:.4f}; {shown if ways else ''}{certify} a margin of {_up(-lower)}"
+    return f"{open_} {lower:.4f}; {shown if ways else ''}{rule} out a drop of more than {_up(-lower)}"
 
 
 def _units_needed(found: Difference, margin: float, confidence: float, p_value: float) -> int | None:
@@ -409,7 +409,7 @@ def _drift_check(rules: BaselineRules, evidence: BaselineEvidence) -> GateCheck:
         alike = " and ".join(dict.fromkeys(f"{each}s" for each, _, _ in found))
         because = f"{alike} are scored as before, as far as chance goes"
         return _check(name, None, DRIFT_LEVEL, "pass", because, observed=worst.p_value)
-    moved = f"{metric} marks {worst.changed:,} of {plural(worst.n, kind)} otherwise than before"
+    moved = f"{metric} scores {worst.changed:,} of {plural(worst.n, kind)} otherwise than before"
     because = f"{moved}, by {worst.difference:+.4f} on average: p {worst.p_value:.2g}"
     if rules.judge_drift == "warn":
         return _check(name, None, DRIFT_LEVEL, "skipped", f"only a warning: {because}", observed=worst.p_value)

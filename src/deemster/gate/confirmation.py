@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from deemster.errors import plural
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.results.run_columns import RunColumns
-from deemster.results.sample_changes import SampleChange
+from deemster.results.sample_changes import SampleChange, newly_failing
 from deemster.stats import confirm_failures, reruns_to_confirm
 from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
@@ -74,14 +74,6 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def count(self, state: State) -> int:
         """How many samples are in a state."""
         return sum(sample.state == state for sample in self.samples)
-
-
-def newly_failing(changes: Iterable[SampleChange]) -> Iterator[SampleChange]:
-    """The samples that newly fail; they come first among the changes."""
-    for change in changes:
-        if change.status != "newly_failing":
-            return
-        yield change
 
 
 def confirm_changes(

@@ -27,6 +27,7 @@ from deemster.text.text_sections import (
     TextSection,
     TextTable,
     in_order,
+    without_keys,
 )
 
 if TYPE_CHECKING:
@@ -64,8 +65,24 @@ _LENGTH_TICKS = tuple(digit * 10**power for power in range(7) for digit in (1, 3
 def html_page(report: Report) -> str:
     """The whole report as a page; text from data is escaped and stands inside code elements."""
     headline, *sections = report.sections()
-    ordered = in_order([*sections, *_length_section(report)], _ORDER)
+    told = without_keys(sections, frozenset(_silent(report)))
+    ordered = in_order([*told, *_length_section(report)], _ORDER)
     return render_page(f"deemster report: {report.run.suite or report.dataset.name}", _head(report, headline), ordered)
+
+
+def _silent(report: Report) -> Iterator[str]:
+    """The keys of the sections that say nothing of this run."""
+    if report.gate is None or not report.gate.checks:
+        yield "gate"
+    if report.precision is None:
+        yield "unstable"
+    if not report.totals.unscored:
+        yield "failures"
+    usage = report.usage.total
+    if not usage.calls and not usage.cached_calls and usage.latency_ms is None and report.budget is None:
+        yield "usage"
+    if all(figures.mean == figures.pass_rate for figures in report.metrics.values()):
+        yield "histograms"
 
 
 def notebook_html(report: Report) -> str:
@@ -77,7 +94,7 @@ def _head(report: Report, headline: TextSection) -> PageHead:
     gate, totals = report.gate, report.totals
     tiles = [
         rate_tile(
-            "macro-F1",
+            "mean pass-rate",
             report.macro_f1,
             report.macro_f1_interval,
             shown=format_number(report.macro_f1),
@@ -153,7 +170,7 @@ def _findings(report: Report) -> Iterator[TextLine]:
         rate, cohort = large[label]
         numbers = f": {format_number(rate)} ({format_interval(cohort.macro_f1_interval)}), "
         count = plural(cohort.samples, "sample")
-        yield ("The lowest macro-F1 of a cohort is that of ", DataText(label), f"{numbers}{count}.")
+        yield ("The lowest mean pass-rate of a cohort is that of ", DataText(label), f"{numbers}{count}.")
 
 
 def _length_section(report: Report) -> list[TextSection]:

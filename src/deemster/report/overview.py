@@ -169,12 +169,13 @@ def broken_rules(gate: GateDecision | None, whole: str) -> Iterator[TextSection]
 
     shown = broken if len(broken) <= _MOST_RULES else broken[: _MOST_RULES - 1]
     rest = rest_line(len(broken) - len(shown), "rule", whole)
-    yield TextSection((), details=list(map(_broken_rule, shown)), after=rest, key="gate")
+    lines = [line for check in shown for line in _broken_rule(check)]
+    yield TextSection((), lines, after=rest, key="gate")
 
 
-def _broken_rule(check: GateCheck) -> TextDetail:
-    title: TextLine = (check.status, " ", DataText(check.name), f": {format_against_bound(check)}")
-    return TextDetail(title, [TextField("", (SentenceText(_cut(check.because)),))])
+def _broken_rule(check: GateCheck) -> Iterator[TextLine]:
+    yield (check.status, " ", DataText(check.name), f": {format_against_bound(check)}")
+    yield ("  ", SentenceText(_cut(check.because)))
 
 
 class _Rate(NamedTuple):

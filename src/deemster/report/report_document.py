@@ -139,7 +139,7 @@ class Report(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forbid_u
         part = "" if self.run.part is None else f" (a part of {self.run.part.of:,})"
         return (
             f"<Report {self.run.id}: {plural(totals.samples, 'sample')}{part}, {plural(totals.metrics, 'metric')}, "
-            f"macro-F1 {format_number(self.macro_f1)}, {totals.unscored} unscored>"
+            f"mean pass-rate {format_number(self.macro_f1)}, {totals.unscored} unscored>"
         )
 
 

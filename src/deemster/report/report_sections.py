@@ -291,7 +291,7 @@ def _cohorts(report: Report) -> TextSection:
     columns: list[Column[Cohort]] = [
         ("cohort", lambda cohort: DataText(cohort.label)),
         ("samples", lambda cohort: str(cohort.samples)),
-        ("macro-F1", lambda cohort: format_number(cohort.macro_f1)),
+        ("mean pass-rate", lambda cohort: format_number(cohort.macro_f1)),
         ("95% interval", lambda cohort: format_interval(cohort.macro_f1_interval)),
     ]
     for name in report.metric_order:
@@ -303,14 +303,16 @@ def _cohorts(report: Report) -> TextSection:
     if means:
         lines = [("The pass-rate of each metric, the mean of its scores beside it, and the mean of the pass-rates.",)]
     if any(not cohort.metrics[name].n for cohort in cohorts for name in report.metric_order):
-        lines.append(("n/a: the metric applies to no sample of the cohort, and macro-F1 rests on the others.",))
+        lines.append(
+            ("n/a: the metric applies to no sample of the cohort, and the mean pass-rate rests on the others.",)
+        )
 
     cells = [IntervalCell(cohort.macro_f1, cohort.macro_f1_interval) for cohort in cohorts]
     table = table_of(
         cohorts,
         columns,
         spare=(*means.values(), *reversed(report.metric_order), "95% interval"),
-        plots=drawn_columns(PlotColumn("macro-F1", cells, "95% interval")),
+        plots=drawn_columns(PlotColumn("mean pass-rate", cells, "95% interval")),
     )
     return TextSection(("Cohorts by metadata.tags",), lines, table, key="cohorts")
 

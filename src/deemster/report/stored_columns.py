@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import zlib
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -75,19 +75,74 @@ _decode_report = msgspec.msgpack.Decoder(Report).decode
 _decode_panels = msgspec.json.Decoder(_Panels).decode
 
 
-def save_columns(store: Store, report: Report, table: MarkTable) -> None:
+class ColumnSamples:
+    """What columns hold of the samples of a run, noted as the samples pass by.
+
+    Attributes:
+        blocks: The samples in their order, some at a time.
+    """
+
+    def __init__(self) -> None:
+        self.blocks: list[_NotedSamples] = []
+
+    @classmethod
+    def stored(cls, store: Store, run_id: str) -> ColumnSamples:
+        """The samples of a run as its store has them.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        samples = cls()
+        for _ in samples.note(store.samples(run_id, content=False)):
+            pass
+        return samples
+
+    def note(self, samples: Iterable[SampleFacts]) -> Iterator[SampleFacts]:
+        """Give samples on, in their order, and note them in place of earlier ones."""
+        self.blocks = []
+        for index, sample in enumerate(samples):
+            if index % _BLOCK == 0:
+                self.blocks.append(_NotedSamples())
+            self.blocks[-1].add(sample)
+            yield sample
+
+
+class _NotedSamples:
+    """Some samples in a row, as a block of columns holds them."""
+
+    def __init__(self) -> None:
+        self.ids = bytearray()
+        self.id_sizes = array("I")
+        self.digests = bytearray()
+        self.tags: dict[str, int] = {}
+        self.tag_codes = array("I")
+        self.tag_counts = array("I")
+
+    def add(self, sample: SampleFacts) -> None:
+        sample_id = sample.id.encode()
+        self.ids += sample_id
+        self.id_sizes.append(len(sample_id))
+        self.digests += bytes.fromhex(sample.row_hash)
+
+        tags = sample.labels.tags
+        for tag in tags:
+            self.tag_codes.append(self.tags.setdefault(tag, len(self.tags)))
+        self.tag_counts.append(len(tags))
+
+
+def save_columns(store: Store, report: Report, table: MarkTable, samples: ColumnSamples) -> None:
     """Keep the columns of a run that ends, behind the numbers of its report.
 
     Args:
         store: Where the run is stored; it is leased.
         report: Its report.
         table: Its marks.
+        samples: Its samples.
 
     Raises:
         StoreError: The store fails.
     """
-    blocks = _blocks(store.samples(report.run.id, content=False), table)
-    store.write_columns(report.run.id, chain((_encode_head(report),), blocks))
+    store.write_columns(report.run.id, chain((_encode_head(report),), _blocks(samples, table)))
 
 
 def _encode_head(report: Report) -> bytes:
@@ -111,29 +166,21 @@ def keep_columns(store: Store, report: Report) -> None:
     row = store.run(report.run.id)
     table, _ = read_columns(store, row, store.cards(row.id))
     with store.lease(row.id):
-        save_columns(store, report, table)
+        save_columns(store, report, table, ColumnSamples.stored(store, row.id))
         store.amend(row.id, facts=figures_facts(report))
 
 
-def _blocks(samples: Iterator[SampleFacts], table: MarkTable) -> Iterator[bytes]:
+def _blocks(samples: ColumnSamples, table: MarkTable) -> Iterator[bytes]:
     start = 0
-    while block := list(islice(samples, _BLOCK)):
-        stop = start + len(block)
-        ids, ends = bytearray(), array("q")
-        codes: dict[str, int] = {}
-        tag_codes, tag_counts = array("q"), array("q")
-        for sample in block:
-            ids += sample.id.encode()
-            ends.append(len(ids))
-            tag_codes.extend(codes.setdefault(tag, len(codes)) for tag in sample.tags)
-            tag_counts.append(len(sample.tags))
+    for noted in samples.blocks:
+        stop = start + len(noted.id_sizes)
         whole = _Block(
-            ids=bytes(ids),
-            id_ends=ends.tobytes(),
-            digests=b"".join(bytes.fromhex(sample.row_hash) for sample in block),
-            tags=list(codes),
-            tag_codes=tag_codes.tobytes(),
-            tag_counts=tag_counts.tobytes(),
+            ids=bytes(noted.ids),
+            id_ends=np.cumsum(noted.id_sizes, dtype=np.int64).tobytes(),
+            digests=bytes(noted.digests),
+            tags=list(noted.tags),
+            tag_codes=np.array(noted.tag_codes, dtype=np.int64).tobytes(),
+            tag_counts=np.array(noted.tag_counts, dtype=np.int64).tobytes(),
             scores=table.scores[start:stop].tobytes(),
             causes=table.causes[start:stop].tobytes(),
             passed=table.passed[start:stop].tobytes(),

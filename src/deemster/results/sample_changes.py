@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
@@ -273,3 +273,11 @@ def sample_sides(run: RunColumns, positions: NDArray[np.int64], names: Sequence[
         )
         for place, (position, name) in enumerate(zip(positions.tolist(), run.ids(positions.tolist()), strict=True))
     ]
+
+
+def newly_failing(changes: Iterable[SampleChange]) -> Iterator[SampleChange]:
+    """The samples that newly fail; they come first among the changes."""
+    for change in changes:
+        if change.status != "newly_failing":
+            return
+        yield change

@@ -17,6 +17,8 @@ from deemster.view.opened_run import OpenedRun
 
 ORDERS: tuple[LabelOrder, ...] = get_args(LabelOrder)
 _SAID = {
+    "all": "All {total:,} samples that have an output, in random order. Numbers from these labels hold for the whole"
+    " run.",
     "random": "{n:,} of {total:,} samples, drawn at random with seed {seed}: each had the probability {share:.4g} to be"
     " drawn. Numbers from these labels hold for the whole run.",
     "disputed": "The disputed samples first: people disagree with each other or with the judge, then repetitions or"
@@ -109,7 +111,9 @@ def draw_queue(
     n = min(settings.n, total)
     if settings.order == "random":
         drawn = draw_places([answered], n, seed=settings.seed)
-        said = _SAID["random"].format(n=n, total=total, seed=settings.seed, share=n / total if total else 0)
+        said = _SAID["all" if n == total else "random"].format(
+            n=n, total=total, seed=settings.seed, share=n / total if total else 0
+        )
         return LabelQueue(list(drawn), {place: share for place, (_, share) in drawn.items()}, said)
     names = dict.fromkeys(task.metric or task.criterion for task in tasks)
     places = [run.names.index(name) for name in names]

@@ -16,7 +16,7 @@ from deemster.view.opened_run import OpenedRun
 from deemster.view.run_cache import RunCache
 from deemster.view.sample_query import metadata_keys
 
-_FILTERS = ("kind", "suite", "dataset", "status", "label")
+_FILTERS = ("kind", "suite", "dataset", "label")
 
 
 def run_list(store: Store, filters: Mapping[str, str], *, offset: int, limit: int) -> dict[str, Any]:
@@ -24,7 +24,8 @@ def run_list(store: Store, filters: Mapping[str, str], *, offset: int, limit: in
 
     Args:
         store: The store.
-        filters: What runs must be: `kind`, `suite`, `dataset`, `status`, `label`; `q` is a part of any of their names.
+        filters: What runs must be: `kind`, `suite`, `dataset`, `label`; `status` is theirs or their gate's; `q` is
+            a part of any of their names.
         offset: How many are passed over.
         limit: How many are shown at most.
 
@@ -36,8 +37,11 @@ def run_list(store: Store, filters: Mapping[str, str], *, offset: int, limit: in
     for row in store.runs(on_damage=lambda _: None):
         entry = run_entry(store, row, baselines)
         words = " ".join(str(entry[name]) for name in ("id", "label", "suite", "dataset", "target") if entry[name])
-        if filters.get("q", "").casefold() in words.casefold() and all(
-            entry[name] == filters[name] for name in _FILTERS if filters.get(name)
+        status = filters.get("status")
+        if (
+            filters.get("q", "").casefold() in words.casefold()
+            and all(entry[name] == filters[name] for name in _FILTERS if filters.get(name))
+            and (not status or status in (entry["status"], entry["gate"]))
         ):
             shown.append(entry)
     return {"total": len(shown), "runs": shown[offset : offset + limit]}

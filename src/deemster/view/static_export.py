@@ -22,7 +22,7 @@ from deemster.store import Store
 from deemster.view.comparison_pages import ChangeQuery, OpenedComparison, change_rows
 from deemster.view.opened_grading import SEEN
 from deemster.view.opened_run import OpenedRun
-from deemster.view.run_alignment import alignment_page
+from deemster.view.run_agreement import agreement_page
 from deemster.view.run_cache import RunCache
 from deemster.view.run_pages import run_entry, run_page, trend_list
 from deemster.view.sample_pages import sample_answers, sample_rows
@@ -194,7 +194,7 @@ def _run_answers(run: OpenedRun, *, without_text: bool) -> Iterator[tuple[tuple[
     for name in run.names:
         yield ("score-length", name), score_points(run, name)
     why = {"available": False, "because": "Labels of people are left out of this export."}
-    yield ("alignment",), why if without_text else alignment_page(run)
+    yield ("agreement",), why if without_text else agreement_page(run)
 
 
 def _page(run: OpenedRun, quotes: Mapping[str, frozenset[str] | None], *, without_text: bool) -> dict[str, Any]:

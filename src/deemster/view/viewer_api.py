@@ -24,7 +24,7 @@ from deemster.view.label_queue import QueueRequest
 from deemster.view.opened_run import OpenedRun
 from deemster.view.request_guard import API
 from deemster.view.request_query import Query
-from deemster.view.run_alignment import alignment_page
+from deemster.view.run_agreement import agreement_page
 from deemster.view.run_cache import RunCache
 from deemster.view.run_pages import run_list, run_page, run_progress, trend_list
 from deemster.view.sample_pages import sample_page, whole_sample
@@ -86,7 +86,7 @@ class Viewer:
             "runs/{run}/score-length": lambda query: score_points(
                 self._run(query), query.texts.get("metric", ""), seed=query.whole("seed", 0)
             ),
-            "runs/{run}/alignment": lambda query: alignment_page(self._run(query)),
+            "runs/{run}/agreement": lambda query: agreement_page(self._run(query)),
             "compare": lambda query: self._comparison(query).head,
             "compare/samples": lambda query: change_page(
                 self._comparison(query), query.changes(), offset=query.whole("offset", 0), limit=query.limit()

@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 
-from deemster.agreement import BootstrapSettings, compute_metrics
+from deemster.agreement import BootstrapSettings, MetricsResult, compute_metrics
 from deemster.agreement.inter_judge_agreement import judge_agreement
 from deemster.calibration.people_labels import labelled_votes
 from deemster.errors import InputError
 from deemster.view.opened_run import OpenedRun
 
 
-def alignment_page(run: OpenedRun) -> dict[str, Any]:
-    """The alignment of a run's judges with people, as `deemster agreement RUN` computes it.
+def agreement_page(run: OpenedRun) -> dict[str, Any]:
+    """The agreement of a run's judges with people, as `deemster agreement RUN` computes it.
 
     Args:
         run: The run.
@@ -35,6 +35,13 @@ def alignment_page(run: OpenedRun) -> dict[str, Any]:
         "source": "labels" if labels else "ground truth",
         "labels": len(labels),
         "n_bootstrap": bootstrap.replicates,
+        "next_steps": _next_steps(result),
         "result": msgspec.json.decode(result.to_json()),
         "judge_pairs": msgspec.to_builtins(judge_agreement(votes)),
     }
+
+
+def _next_steps(result: MetricsResult) -> list[str]:
+    """What would make the answer a better one, a sentence each."""
+    lines = (line for section in result.sections() if section.key == "next-steps" for line in section.lines)
+    return ["".join(line).removeprefix("- ") for line in lines]
