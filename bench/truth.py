@@ -16,7 +16,7 @@ import numpy as np
 
 import deemster as dm
 from deemster.agreement.calibrate_judge import JudgedMetric, JudgedOutput, calibrate_judge
-from deemster.results.alike_samples import alike_warnings
+from deemster.results.undeclared_clusters import alike_warnings
 
 DRAWS = int(sys.argv[1]) if len(sys.argv) > 1 else 200
 CRITERION = {"name": "ok", "requirement": "The output is right.", "weight": 1}

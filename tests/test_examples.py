@@ -28,8 +28,9 @@ EXIT_CODES = {
     "targets": 0,
     "triage": 0,
 }
-# Without a `suite.yml`: `tests/test_essays_example.py`, `tests/test_judge_example.py`, `tests/test_plugin_example.py`.
-ELSEWHERE = ("imports", "essays", "judge_validation", "plugin")
+# Without a `suite.yml`: `tests/test_essays_example.py`, `tests/test_judge_example.py`, `tests/test_plugin_example.py`,
+# and the guides.
+ELSEWHERE = ("audit", "calibration", "imports", "essays", "judge_validation", "plugin")
 
 
 def environment(*, seed: str = "0", locale: str = "C.UTF-8") -> dict[str, str]:

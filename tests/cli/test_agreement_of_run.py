@@ -164,7 +164,7 @@ def test_labels_on_both_runs_turn_the_sign_that_the_judge_gives(tmp_path):
     both = ("--labels", "before.csv", "--labels", "after.csv")
     done = called("compare", "before", "after", *both, "--to", f"json:{file}")
     assert done.exit_code == 0
-    assert "the naive comparison of llm-as-judge is not to be believed" in " ".join(done.stdout.split())
+    assert "the uncorrected comparison of llm-as-judge misleads" in " ".join(done.stdout.split())
     assert compared(*both)["corrected"]["llm-as-judge"]["labels"] == [100, 100]
     found = load_comparison(file).corrected["llm-as-judge"]
     # The second bot is right in 65 of 100 where the first one is in 80.

@@ -210,6 +210,7 @@ def test_flags_of_two_runs_are_refused_for_more(flags, runs):
         (("--set", "confidence=1"), "confidence must be a number above 0 and below 1, not 1."),
         (("--set", "seed=-1"), "seed must be a whole number of at least 0, not -1."),
         (("--margin", "0.1", "--set", "margin=0.2"), "says what a flag of this command says already"),
+        (("--margin", "0", "--set", "margin=0.2"), "says what a flag of this command says already"),
     ],
 )
 def test_impossible_level_margin_or_seed_is_bad_input(flags, message, runs):

@@ -65,7 +65,7 @@ def run(*argv, code=0):
 def test_anchors_that_stay_leave_the_gate_alone(shop):
     # No output is the same in both runs: the anchors alone say that the judge is the same.
     _, check = run()
-    assert (check["status"], check["because"]) == ("pass", "anchors are scored as before, as far as chance goes")
+    assert (check["status"], check["because"]) == ("pass", "anchors are marked as before, as far as chance goes")
 
 
 def test_judge_that_drifts_is_seen_by_its_anchors_though_answers_are_cached(shop):

@@ -92,7 +92,10 @@ def test_broken_samples_are_confirmed_and_flaky_ones_cleared(folder, golden):
     called("show", "latest", "--to", "again.json")
     assert (folder / "again.json").read_bytes() == (folder / "first.json").read_bytes()
     shown = called("compare", "baseline", "latest").stdout
-    golden("cli/compare-confirmed.txt", shown[shown.index("Confirm or clear") :].partition("\n\n")[0].rstrip() + "\n")
+    golden(
+        "cli/compare-confirmed.txt",
+        shown[shown.index("Samples that were run again") :].partition("\n\n")[0].rstrip() + "\n",
+    )
 
 
 def test_without_confirmation_every_newly_failing_sample_counts(folder):
@@ -164,7 +167,7 @@ def test_compare_confirms_a_stored_run_and_stores_it(folder):
     before = (folder / "calls.txt").read_text().count("\n")
     result = called("compare", "baseline", "latest", "--gate", "suite.yml", "--confirm", "7")
     assert result.exit_code == 0, result.output
-    assert "3 newly failing samples run again: 1 confirmed, 2 flaky." in result.stdout
+    assert "3 samples that broke, run again: 1 confirmed, 2 flaky." in result.stdout
     assert (folder / "calls.txt").read_text().count("\n") == before + 21
     # What was run again stays with the run: the same question asks for nothing more.
     again = called("compare", "baseline", "latest", "--confirm", "7")

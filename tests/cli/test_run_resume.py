@@ -293,5 +293,5 @@ def test_rescore_by_dataset_scores_every_recording(world):
     recorded(world())
     result = called("run", "--outputs", "dataset:live", "--metric", "length-within(max=9)")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "b: 1 output marked\na: 1 output marked\n"
+    assert result.stderr == "b: 1 output scored\na: 1 output scored\n"
     assert json.loads(called("show", "a", "--to", "-").stdout)["metrics"]["length-within"]["n_passed"] == 1

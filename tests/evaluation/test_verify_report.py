@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -298,9 +299,9 @@ def test_report_is_computed_with_what_it_shows_and_leaves_out(passed, tmp_path):
 
 
 def test_report_of_an_earlier_version_without_inputs_follows_from_the_facts(passed, tmp_path):
-    bare = re.sub(rb'"input":\s*\{[^}]*\}', b'"input": null', passed.report.read_bytes())
+    bare = re.sub(rb'"input":\{[^}]*\}', b'"input":null', passed.report.read_bytes())
     assert bare != passed.report.read_bytes()
-    assert passed.copy(tmp_path, report=bare).holds()
+    assert passed.copy(tmp_path, report=msgspec.json.format(bare, indent=2) + b"\n").holds()
 
 
 @pytest.mark.parametrize("level", ["outputs", "expected", "all"])

@@ -51,7 +51,9 @@ def test_every_execution_that_was_not_run_is_listed_under_its_sample(calls, tmp_
         assert rows(report_of_run_stopped_at(calls, repetitions=2, dataset=dataset)) == expected
 
 
-@pytest.mark.parametrize(("calls", "told"), [(2, "everything that was run has a score"), (9, "everything has a score")])
+@pytest.mark.parametrize(
+    ("calls", "told"), [(2, "every output that was run was scored"), (9, "every output was scored")]
+)
 def test_missing_marks_are_not_counted_as_scored(calls, told):
     report = report_of_run_stopped_at(calls, repetitions=2, dataset=dm.Dataset(SAMPLES, name="x"))
     assert f"None: {told}." in report.to_markdown()

@@ -6,6 +6,7 @@ import json
 import re
 from decimal import Decimal
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,7 +69,8 @@ def streamed(value):
 
 def plain(value):
     """The same bytes by the plain writer."""
-    return f'{{\n  "entries": [\n    {indented_json(value, level=2)}\n  ]\n}}\n'.encode("utf-8", "replace")
+    line = msgspec.json.format(indented_json(value).encode("utf-8", "replace"), indent=-1)
+    return b'{\n  "entries": [\n    %b\n  ]\n}\n' % line
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=4))
@@ -116,12 +118,24 @@ def test_non_json_value_is_error():
 
 
 def test_report_is_utf_8_with_line_feeds_two_spaces_and_a_final_newline():
-    text = small_report("naïve 日本").to_json()
+    report = small_report("naïve 日本")
+    text = report.to_json()
     assert text.endswith("\n}\n")
     assert "\r" not in text
     assert "naïve 日本" in text
     assert '\n  "run": {\n    "id": ' in text
-    assert text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+
+    document = json.loads(text)
+    for name in ("samples", "executions", "failures"):
+        del document[name]
+    assert report.head().decode() == json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def test_report_has_every_sample_execution_and_failure_on_a_line():
+    text = full_report().to_json()
+    document = json.loads(text)
+    lines = [json.loads(line.rstrip(",")) for line in text.split("\n") if line.startswith('    {"')]
+    assert lines == [*document["samples"], *document["executions"], *document["failures"]]
 
 
 def test_report_rendered_twice_is_identical():

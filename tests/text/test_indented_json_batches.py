@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,9 +18,9 @@ def written(entries):
 
 def plain(entries):
     """The same bytes by the plain writer."""
-    joined = ",\n    ".join(indented_json(entry, level=2) for entry in entries)
-    text = f'{{\n  "entries": [\n    {joined}\n  ]\n}}\n'
-    return text.replace("\ud800", "\ufffd").encode()
+    texts = [indented_json(entry).replace("\ud800", "\ufffd") for entry in entries]
+    joined = ",\n    ".join(msgspec.json.format(text, indent=-1) for text in texts)
+    return f'{{\n  "entries": [\n    {joined}\n  ]\n}}\n'.encode()
 
 
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 128, 200])

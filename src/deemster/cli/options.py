@@ -130,7 +130,7 @@ def read_settings(shape: type[Settings], overrides: Sequence[str], **settings: A
 
     for text in overrides:
         name = text.partition("=")[0]
-        if settings.get(name):
+        if settings.get(name) not in (None, ()):
             message = f"`--set {text}` says what a flag of this command says already: leave one of them out."
             raise ConfigurationError(message)
 

@@ -32,7 +32,6 @@ from deemster.comparison._paired_marks import (
 from deemster.comparison.comparison import SCHEMA, Comparison
 from deemster.errors import ReportError
 from deemster.formats.schema_validation import OpenShare, Seed
-from deemster.results.alike_samples import MOST_SAMPLES, alike_warnings, may_group
 from deemster.results.compared_numbers import (
     CohortComparison,
     Difference,
@@ -52,6 +51,7 @@ from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import JoinedSamples, RunColumns, describe_identity_changes, join_samples
 from deemster.results.run_summary import cohort_label
 from deemster.results.sample_changes import ChangedSamples, ChangeTable
+from deemster.results.undeclared_clusters import MOST_SAMPLES, alike_warnings, may_group
 from deemster.results.usage_and_cost import USAGE
 from deemster.stats import exact_mean, paired_difference, sign_flip, student, tango
 from deemster.stats.confidence_interval import Interval, interval_ends

@@ -155,8 +155,8 @@ def _uneven_errors(comparison: Comparison) -> Iterator[TextLine]:
         if found.is_error_different and found.error_difference is not None:
             side = "candidate" if found.error_difference < 0 else "baseline"
             size = format_points(abs(found.error_difference))
-            why = f"beside the labels, the judge is kinder to the {side}, by {size}"
-            yield ("Warning: the naive comparison of ", MetricName(name), f" is not to be believed: {why}.")
+            why = f"measured by the labels, the judge favours the {side} by {size}"
+            yield ("Warning: the uncorrected comparison of ", MetricName(name), f" misleads: {why}.")
 
 
 def _corrected(comparison: Comparison) -> Iterator[TextSection]:

@@ -93,7 +93,9 @@ def _ranks(ranking: Ranking) -> TextSection:
         )
         for entry in ordered
     ]
-    line = f"What the comparisons of all pairs leave open. They hold together with {_level(ranking.confidence)}."
+    line = (
+        f"The ranks that a run may have, by comparing every two runs: all are right with {_level(ranking.confidence)}."
+    )
     head = ("run", "mean pass-rate", "pass-rate", "rank", "samples")
     return TextSection(("Ranks",), [(line,)], TextTable(head, rows, ("samples", "pass-rate")))
 
@@ -123,7 +125,7 @@ def _against_first(ranking: Ranking) -> TextSection:
             for name, why in found.not_comparable.items()
         )
     interval = f"{_level(ranking.confidence)} simultaneous interval"
-    head = ("run", "samples", "first", "this", "change", interval, "newly failing", "newly passing")
+    head = ("run", "samples", "first", "this", "change", interval, "broke", "fixed")
     lines: list[TextLine] = [("Mean pass-rate, over the samples that both have.",)]
     changes = [entry.against_first.macro_f1 for entry in others if entry.against_first is not None]
     reach = [end for number in changes for end in number.interval or (number.difference,)]

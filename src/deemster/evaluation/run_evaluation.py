@@ -30,9 +30,9 @@ from deemster.report.build_report import (
     finish_run,
 )
 from deemster.report.live_marks import LiveMarks
-from deemster.results.alike_samples import FEWEST_SAMPLES, MOST_SAMPLES, alike_key, alike_warnings
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE
+from deemster.results.undeclared_clusters import FEWEST_SAMPLES, MOST_SAMPLES, alike_key, alike_warnings
 from deemster.runs.run_storage import NOT_STORED, StoredOrNot
 from deemster.runs.run_timer import RunTimer
 

@@ -86,7 +86,8 @@ def _differences(store: Store, shown: Report, report: Path, run_file: Path) -> I
         return
 
     written = _read(report)
-    if again != written:
+    # Earlier versions wrote each value of a sample on a line of its own.
+    if written not in (again, msgspec.json.format(again, indent=2) + b"\n"):
         yield from _first_difference(written, again)
         if row.tool_version != __version__:
             made = visible(row.tool_version, limit=_LONGEST)

@@ -407,7 +407,7 @@ def _drift_check(rules: BaselineRules, evidence: BaselineEvidence) -> GateCheck:
     kind, metric, worst = min(found, key=lambda each: each[2].p_value)
     if not worst.drifted:
         alike = " and ".join(dict.fromkeys(f"{each}s" for each, _, _ in found))
-        because = f"{alike} are scored as before, as far as chance goes"
+        because = f"{alike} are marked as before, as far as chance goes"
         return _check(name, None, DRIFT_LEVEL, "pass", because, observed=worst.p_value)
     moved = f"{metric} scores {worst.changed:,} of {plural(worst.n, kind)} otherwise than before"
     because = f"{moved}, by {worst.difference:+.4f} on average: p {worst.p_value:.2g}"

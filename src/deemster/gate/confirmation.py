@@ -172,13 +172,13 @@ def confirmation_sections(found: Confirmation | None) -> list[TextSection]:
         for sample in sorted(found.samples, key=lambda each: order.index(each.state))
     ]
     counts = ", ".join(f"{found.count(state)} {state}" for state in order if found.count(state))  # type: ignore[arg-type]
-    lines: list[TextLine] = [(f"{plural(len(rows), 'newly failing sample')} run again: {counts}.",)]
+    lines: list[TextLine] = [(f"{plural(len(rows), 'sample')} that broke, run again: {counts}.",)]
     if found.count("open") and found.needed is None:
         lines.append(("Without a history nothing is confirmed: one pass in the baseline may have been luck.",))
         lines.append(("Repetitions in the baseline, or stored runs before it, are a history.",))
     elif found.count("open"):
         lines.append((f"A sample that fails every time is confirmed by {plural(found.needed or 0, 'rerun')}.",))
-    table = TextTable(("sample", "it is", "passed again", "p after Holm"), rows[:_MOST_SHOWN])
+    table = TextTable(("sample", "found", "passed again", "p after Holm"), rows[:_MOST_SHOWN])
     more = len(rows) - _MOST_SHOWN
     after: list[TextLine] = [(f"... and {more:,} more.",)] if more > 0 else []
-    return [TextSection(("Confirm or clear",), lines, table, after=after, key="confirmation")]
+    return [TextSection(("Samples that were run again",), lines, table, after=after, key="confirmation")]

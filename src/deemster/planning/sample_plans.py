@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.errors import ConfigurationError, did_you_mean
-from deemster.results.alike_samples import group_likeness
 from deemster.results.metric_summary import SCORED
 from deemster.results.run_columns import JoinedSamples, RunColumns, join_samples
 from deemster.results.run_summary import cohort_label, cohort_sizes
+from deemster.results.undeclared_clusters import group_likeness
 from deemster.stats.noise_split import noise_split
 from deemster.stats.paired_difference import certifiable_margin
 from deemster.stats.power_analysis import (

@@ -349,7 +349,8 @@ def _unstable(report: Report) -> TextSection:
 
     run = precision.run
     seen = (
-        f"The target does not always answer alike. With {plural(report.totals.repetitions, 'repetition')}, chance "
+        "An application may answer differently each time. "
+        f"With {plural(report.totals.repetitions, 'repetition')}, chance "
         f"alone can move one sample's pass-rate by {precision.resolution:.4f} from one run to the next, "
         f"and the run's by {run.resolution:.4f}. "
     )
@@ -377,8 +378,8 @@ def _failures(report: Report) -> TextSection:
     """What could not be scored, equal failures together, the most frequent first."""
     groups = group_failures(report.failure_list)
     if not groups:
-        which = "everything that was run" if report.totals.not_run else "everything"
-        return TextSection(("Failures",), [(f"None: {which} has a score.",)], key="failures")
+        which = "every output that was run" if report.totals.not_run else "every output"
+        return TextSection(("Failures",), [(f"None: {which} was scored.",)], key="failures")
 
     shown = groups[:SHOWN]
     bars = [BarCell(group.times / groups[0].times) for group in shown]

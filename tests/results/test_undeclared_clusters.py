@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from deemster.results.alike_samples import alike_key, alike_warnings, group_likeness
+from deemster.results.undeclared_clusters import alike_key, alike_warnings, group_likeness
 from deemster.stats import paired_difference
 
 
