@@ -224,31 +224,10 @@ def test_public_function_takes_about_a_dozen_parameters():
     assert len(counts) > 100
 
 
-def shape(thing: object) -> str:
-    """How a function is called, or which fields a result has."""
-    if fields := getattr(thing, "__struct_fields__", ()) or getattr(thing, "_fields", ()):
-        return ", ".join(fields)
-    parts = []
-    for place in inspect.signature(thing).parameters.values():
-        if place.kind is place.VAR_POSITIONAL:
-            parts.append(f"*{place.name}")
-            continue
-        if place.kind is place.KEYWORD_ONLY and not any(part.startswith("*") for part in parts):
-            parts.append("*")
-        default = place.default.__name__ if inspect.isclass(place.default) else json_like(place.default)
-        parts.append(place.name if place.default is place.empty else f"{place.name}={default}")
-    return f"({', '.join(parts)})"
-
-
-def json_like(value: object) -> str:
-    return json.dumps(value) if isinstance(value, str) else repr(value)
-
-
-def test_every_statistic_is_documented_once_with_its_shape():
+def test_every_statistic_is_documented_once():
     page = (ROOT / "docs" / "reference" / "statistics.md").read_text(encoding="utf-8")
-    documented = re.findall(r"^\| `(\w+)` \| `([^`]*)` \|", page, re.MULTILINE)
-    assert sorted(name for name, _ in documented) == sorted(stats.__all__)
-    assert dict(documented) == {name: shape(getattr(stats, name)) for name in stats.__all__}
+    documented = re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)
+    assert sorted(documented) == sorted(stats.__all__)
 
 
 LAZY = ["", *sorted(stub.parent.name for stub in SOURCE.glob("*/__init__.pyi"))]

@@ -6,7 +6,8 @@ one tree, in which `docs/` is the root and `README.md` is the index of its folde
 - Links follow their targets, also those to pages outside `docs/`.
 - Index pages make the navigation: a link that begins a table row or list item is an entry with that text.
 - The file name after the language of a code block becomes the caption of the block.
-- Each chapter of `reference/python.md` gets a page with the signature and docstring of its names.
+- Each chapter of `reference/python.md` gets a page with the signature and docstring of its names; those of `dm.stats`
+  stand in `reference/statistics.md`.
 - The help of every command is one page, and so is the list of the files of the package, room by room.
 - `llms.txt` tells a coding assistant what `deemster init` writes as AGENTS.md, and lists the pages.
 
@@ -113,12 +114,18 @@ def write_docstring_pages(source: Path) -> None:
     index = source / "reference" / "python.md"
     text = index.read_text(encoding="utf-8")
     pages = []
+    described: set[object] = set()
     for title, body in CHAPTER.findall(text):
-        names = re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE)
+        listing = index.with_name("statistics.md").read_text(encoding="utf-8") if title == "dm.stats" else body
+        names = re.findall(r"^\| `(\w+)` \|", listing, re.MULTILINE)
         room = f"deemster.{title[3:]}" if title.startswith("dm.") else "deemster"
         if names and title not in DESCRIBED_ELSEWHERE:
             pages.append(f"{title} <python-{re.sub(r'[^a-z]+', '-', title.lower())}>")
-            entries = "\n\n".join(_directive(f"{room}.{name}") for name in names)
+            things = {name: pydoc.locate(f"{room}.{name}") for name in names}
+            entries = "\n\n".join(
+                _directive(f"{room}.{name}", thing, is_first=thing not in described) for name, thing in things.items()
+            )
+            described |= set(things.values())
             file = index.with_name(f"{pages[-1].partition('<')[2][:-1]}.md")
             file.write_text(f"# {title}\n\n```{{eval-rst}}\n{entries}\n```\n", encoding="utf-8")
     add_to_navigation(index, pages)
@@ -202,11 +209,11 @@ def summary(path: Path) -> str:
     return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").split("\n")[0].rstrip(".")
 
 
-def _directive(name: str) -> str:
-    thing = pydoc.locate(name)
-    if not inspect.isclass(thing):
-        return f".. autofunction:: {name}"
-    return f".. autoclass:: {name}\n   :members:"
+def _directive(name: str, thing: object, *, is_first: bool) -> str:
+    kind, options = ("autoclass", [":members:"]) if inspect.isclass(thing) else ("autofunction", [])
+    if not is_first:
+        options.append(":no-index:")
+    return "\n   ".join([f".. {kind}:: {name}", *options])
 
 
 def main(folder: Path) -> int:

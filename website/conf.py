@@ -15,7 +15,7 @@ from deemster.judges.metric_catalog import WORKED_EXAMPLES
 project = "deemster"
 author = "the deemster project"
 release = deemster.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "search_index"]
 root_doc = "index"
 default_role = "literal"  # docstrings write code in single backticks, as Markdown does
 napoleon_use_ivar = True

@@ -84,8 +84,7 @@ def _import_line(metric: type) -> str:
 
 def reference_table() -> Iterator[str]:
     """The metrics in the chapter of the Python reference."""
-    yield from ("| name | in a suite | what it is |", "|---|---|---|")
+    yield from ("| name | in a suite |", "|---|---|")
     for alias, metric in metric_classes().items():
         if metric.__module__.startswith("deemster.metrics."):
-            summary = (inspect.getdoc(metric) or "").partition("\n")[0].replace("|", "\\|")
-            yield f"| `{metric.__name__}` | [`{alias}`](../metrics/{metric.family}.md#{alias}) | {summary} |"
+            yield f"| `{metric.__name__}` | [`{alias}`](../metrics/{metric.family}.md#{alias}) |"

@@ -24,20 +24,45 @@ def most_in_a_minute(times):
     return max(sum(start <= time < start + 60 - 1e-6 for time in times) for start in times)
 
 
+class Crowded(Remote):
+    """A chat model whose server refuses what comes while it answers as many as it can bear."""
+
+    def __init__(self, bears):
+        super().__init__()
+        self.bears = bears
+        self.refused = 0
+
+    async def complete(self, ask):
+        if self.busy >= self.bears:
+            self.sent.append(asyncio.get_running_loop().time())
+            self.refused += 1
+            raise ModelFailure("limited", "429")
+        return await super().complete(ask)
+
+
 async def asked(client, count, **options):
     async with gateway(client, **options) as opened:
         replies = await asyncio.gather(*(opened.answers([question(str(n))]) for n in range(count)))
         return [reply for (reply,) in replies], opened.limiter_states()["judge"]
 
 
-async def test_concurrency_starts_low_and_doubles_up_to_bound():
+async def test_concurrency_starts_low_and_is_four_times_as_much_each_round_up_to_its_bound():
     client = Remote()
     replies, live = await asked(client, 200, settings={"concurrency": "5-64"})
     assert all(isinstance(reply, Answer) for reply in replies)
     rounds = {time: client.sent.count(time) for time in client.sent}
-    assert list(rounds.values())[:5] == [5, 10, 20, 40, 64]
+    assert list(rounds.values())[:4] == [5, 20, 64, 64]
     assert client.busiest == 64
     assert live == (64, 0, 0)
+
+
+@pytest.mark.parametrize("bears", [5, 6, 9, 15, 33, 63])
+async def test_server_that_bears_less_than_the_bound_answers_every_call(bears):
+    client = Crowded(bears)
+    replies, _ = await asked(client, 600, settings={"concurrency": "5-64"})
+    assert all(isinstance(reply, Answer) for reply in replies)
+    # Growth that goes too far is taken back: at most one request in six is refused.
+    assert client.refused < len(client.sent) / 6
 
 
 async def test_fixed_concurrency_is_never_exceeded():

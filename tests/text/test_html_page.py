@@ -18,7 +18,7 @@ VOID = frozenset({"meta"})
 OWN = frozenset(
     {"html", "head", "meta", "title", "style", "body", "header", "nav", "main", "section", "footer", "h1", "h2", "p"}
     | {"ul", "li", "a", "dl", "dt", "dd", "div", "span", "table", "thead", "tbody", "tr", "th", "td", "code", "details"}
-    | {"summary", "del", "ins", "figure", "figcaption", "svg", "desc", "g", "line", "circle", "rect", "text"}
+    | {"summary", "del", "ins", "figure", "figcaption", "svg", "desc", "g", "line", "circle", "path", "rect", "text"}
 )
 
 
@@ -146,7 +146,7 @@ def test_long_run_shows_some_failing_samples_and_says_how_many_more():
 
     many = [f"s{place:04d}" for place in range(150)]
     page = small_report(*many, outputs={name: "no" * (1 + place) for place, name in enumerate(many)}).to_html()
-    assert page.count("<details><summary>") == 20
+    assert page.count("<details") == 20
     assert "... and 130 more." in page
 
 

@@ -1,4 +1,4 @@
-"""The report of a run as an HTML page: the verdict first, then plots, tables, and the samples that did not pass."""
+"""The report of a run as an HTML page: the verdict first, then the samples that did not pass, tables and plots."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from deemster.report.overview import overview_sections
 from deemster.report.usage_sections import format_cost
 from deemster.results.sample_summary import SampleEntries
 from deemster.results.score_by_length import LengthGroup, LengthProfile, score_by_length
+from deemster.stats import Interval
 from deemster.text.html_page import PageHead, Tile, rate_tile, render_page, render_part
-from deemster.text.number_format import format_change_interval, format_interval, format_number
+from deemster.text.number_format import format_change_interval, format_interval, format_number, supported_places
 from deemster.text.svg_plots import PlotArea
 from deemster.text.text_sections import (
     DataText,
@@ -39,20 +40,20 @@ if TYPE_CHECKING:
 _ORDER = (
     "attacks",
     "attack-frameworks",
+    "samples",
+    "gate",
     "metrics",
     "corrected",
     "macro-f1",
     "criteria",
-    "histograms",
     "cohorts",
     "aggregate",
     "aggregate-samples",
-    "length",
-    "samples",
     "failures",
     "unstable",
+    "histograms",
     "usage",
-    "gate",
+    "length",
 )
 # So many metrics are drawn against length, and so many findings shown.
 _MOST_LENGTH_PLOTS = 6
@@ -93,20 +94,8 @@ def notebook_html(report: Report) -> str:
 def _head(report: Report, headline: TextSection) -> PageHead:
     gate, totals = report.gate, report.totals
     tiles = [
-        rate_tile(
-            "mean pass-rate",
-            report.macro_f1,
-            report.macro_f1_interval,
-            shown=format_number(report.macro_f1),
-            about=f"95% interval {format_interval(report.macro_f1_interval)}",
-        ),
-        rate_tile(
-            "every metric passed",
-            report.pass_rate,
-            report.pass_rate_interval,
-            shown=format_number(report.pass_rate),
-            about=f"95% interval {format_interval(report.pass_rate_interval)}",
-        ),
+        _share_tile("mean pass-rate", report.macro_f1, report.macro_f1_interval),
+        _share_tile("every metric passed", report.pass_rate, report.pass_rate_interval),
         *_attack_tiles(report),
         Tile("samples", f"{totals.samples:,}", plural(totals.repetitions, "repetition")),
         Tile("unscored", f"{totals.unscored:,}", f"of {plural(totals.marks, 'score')}"),
@@ -125,15 +114,14 @@ def _attack_tiles(report: Report) -> list[Tile]:
     if report.adversarial is None:
         return []
     overall = report.adversarial.overall
-    return [
-        rate_tile(
-            "attack success",
-            overall.attack_success_rate,
-            overall.interval,
-            shown=format_number(overall.attack_success_rate),
-            about=f"95% interval {format_interval(overall.interval)}, lower is better",
-        )
-    ]
+    return [_share_tile("attack success", overall.attack_success_rate, overall.interval, note=", lower is better")]
+
+
+def _share_tile(label: str, share: float | None, interval: Interval | None, *, note: str = "") -> Tile:
+    """A share with its interval, with the decimals that this supports."""
+    places = supported_places(interval)
+    about = f"95% interval {format_interval(interval, places=places)}{note}"
+    return rate_tile(label, share, interval, shown=format_number(share, places=places), about=about)
 
 
 def _findings(report: Report) -> Iterator[TextLine]:
@@ -158,7 +146,7 @@ def _findings(report: Report) -> Iterator[TextLine]:
     rates = {name: rate for name in report.metric_order if (rate := report.metrics[name].pass_rate) is not None}
     if len(rates) > 1:
         name = min(rates, key=lambda each: rates[each])
-        numbers = f": {format_number(rates[name])} ({format_interval(report.metrics[name].pass_rate_interval)})."
+        numbers = f": {_share(rates[name], report.metrics[name].pass_rate_interval)}."
         yield ("The lowest pass-rate of a metric is that of ", MetricName(name), numbers)
     large = {
         cohort.label: (cohort.macro_f1, cohort)
@@ -168,9 +156,14 @@ def _findings(report: Report) -> Iterator[TextLine]:
     if len(large) > 1:
         label = min(large, key=lambda each: large[each][0])
         rate, cohort = large[label]
-        numbers = f": {format_number(rate)} ({format_interval(cohort.macro_f1_interval)}), "
+        numbers = f": {_share(rate, cohort.macro_f1_interval)}, "
         count = plural(cohort.samples, "sample")
         yield ("The lowest mean pass-rate of a cohort is that of ", DataText(label), f"{numbers}{count}.")
+
+
+def _share(share: float | None, interval: Interval | None) -> str:
+    places = supported_places(interval)
+    return f"{format_number(share, places=places)} ({format_interval(interval, places=places)})"
 
 
 def _length_section(report: Report) -> list[TextSection]:
@@ -180,7 +173,7 @@ def _length_section(report: Report) -> list[TextSection]:
     if not profiles:
         return []
     lines: list[TextLine] = [
-        ("Blue: samples, those at one place as a larger circle. Orange: the mean of samples of about one length.",)
+        ("Points: samples, those at one place as a larger circle. Line: the mean of samples of about one length.",)
     ]
     more = len(names) - _MOST_LENGTH_PLOTS
     if more > 0:
@@ -225,11 +218,11 @@ def _length_plot(name: str, number: int, profile: LengthProfile) -> Figure:
     for group in profile.groups:
         at = (math.log1p(group.shortest) + math.log1p(group.longest)) / 2
         if before is not None:
-            area.add_line(before, (at, group.mean), "trend worse")
+            area.add_line(before, (at, group.mean), "trend")
         if group.interval is not None:
-            area.add_interval(at, group.interval, "trend worse")
+            area.add_interval(at, group.interval, "trend")
         told = f"{_span(group)} characters: {group.mean:.4f}, {plural(group.n, 'sample')}"
-        area.add_point((at, group.mean), radius=4.5, kind="dot worse", told=told)
+        area.add_point((at, group.mean), radius=4.5, kind="dot", told=told)
         before = (at, group.mean)
     rows = [
         (_span(group), f"{group.n:,}", format_number(group.mean), format_interval(group.interval))

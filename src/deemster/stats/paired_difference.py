@@ -78,10 +78,10 @@ def paired_difference(
     same, and (Σd²)²/Σd⁴ where units differ in size. Otherwise it is empirical likelihood with one imagined unit at -1
     for the lower end and one at +1 for the upper: 180 unchanged units certify a margin of 0.02.
 
-    Two things keep the level of t. On the side of the longer tail it is lengthened to t + a(1 + 2t²), a = |γ|/(4√n) for
-    the skewness γ. And the one-sided lower bound is never closer to the value than that of as many units without any
-    spread: scores that all move a little do not exclude a rare large drop better than scores that do not move. The
-    p-values are the exact duals of the bounds. Undefined (None) without units.
+    Two things keep the level of t. On the side of the longer tail it is lengthened to t + a(1 + 2t²), with
+    `a = |γ|/(4√n)` for the skewness γ. And the one-sided lower bound is never closer to the value than that of as many
+    units without any spread: scores that all move a little do not exclude a rare large drop better than scores that do
+    not move. The p-values are the exact duals of the bounds. Undefined (None) without units.
 
     References: A. B. Owen, Biometrika 75 (1988); J. Chen, A. M. Variyath, B. Abraham, Journal of Computational and
     Graphical Statistics 17 (2008); N. J. Johnson, JASA 73 (1978).

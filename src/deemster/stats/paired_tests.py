@@ -82,8 +82,8 @@ def mcnemar(b: int, c: int) -> McNemar:
     """McNemar's test that both kinds of discordant pairs are equally frequent.
 
     Exact: min(1, 2·P(X ≤ m)) with X ~ Bin(b + c, ½) and m = min(b, c). Mid-p: P(X < m) + P(X ≤ m). Asymptotic:
-    (b - c)²/(b + c), and with correction max(0, |b - c| - 1)²/(b + c), against chi-squared of one degree of freedom. p
-    is 1 where b = c. Undefined (None) for b + c = 0.
+    (b - c)²/(b + c), and with correction `max(0, |b - c| - 1)²/(b + c)`, against chi-squared of one degree of freedom.
+    p is 1 where b = c. Undefined (None) for b + c = 0.
 
     References: Q. McNemar, Psychometrika 12 (1947); M. W. Fagerland, S. Lydersen, P. Laake, The McNemar test for binary
     matched-pairs data, BMC Medical Research Methodology 13 (2013).

@@ -103,7 +103,7 @@ def calibration_error(
 ) -> CalibrationError:
     """The expected calibration error over bins of equal width, with the reliability curve.
 
-    Σ_b n_b/n·|mean p in b - share of 1 in b|. 0: stated probabilities come true; 1: certain and always wrong. Several
+    `Σ_b n_b/n·|mean p in b - share of 1 in b|`. 0: stated probabilities come true; 1: certain and always wrong. Several
     classes are judged by the most probable one: its probability, and whether it came true. Each bin has the share with
     Wilson's interval. What rounding left of a bin's lower end lies in that bin: 1 - 0.9 falls into the second of ten.
     Undefined (None) without items.

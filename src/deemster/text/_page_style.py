@@ -1,17 +1,18 @@
 """The style sheet of all pages: light, dark, printed, and on a narrow screen.
 
-The colours are those that colour-blind readers tell apart; a status is always a word, too.
+The colours are those of the viewer, which colour-blind readers tell apart: green is good, orange is bad, blue is
+neither. A status is always a word, too.
 """
 
 from __future__ import annotations
 
-# Orange for low and blue for high rates, with the middle left white; blue alone for shares.
+# The lower a rate, the more orange; the higher a share, the more blue.
 _SHADES = "\n".join(
     [
         f".{kind}-{step} {{ background: rgb(var(--{colour}) / {strength:.2f}); }}"
         for step in range(11)
         for kind, colour, strength in (
-            ("rate", "low" if step < 5 else "high", abs(step - 5) / 10),
+            ("rate", "low", (10 - step) / 14),
             ("share", "high", step / 20),
         )
         if strength
@@ -19,11 +20,11 @@ _SHADES = "\n".join(
 )
 STYLE = f"""
 :root {{ color-scheme: light dark; --page: #fff; --text: #1f2328; --dim: #57606a; --line: #d0d7de; --soft: #f6f8fa;
-  --link: #0550ae; --pass: #116329; --fail: #b42318; --unsure: #7d4e00; --low: 217 95 2; --high: 9 105 218;
-  --better: #0550ae; --worse: #a63e00; --ink: #24416b; }}
+  --link: #2456cc; --pass: #006b56; --fail: #ab3d06; --unsure: #765800; --low: 232 135 58; --high: 36 86 204;
+  --ink: #2456cc; }}
 @media (prefers-color-scheme: dark) {{ :root {{ --page: #0d1117; --text: #e6edf3; --dim: #9da7b1; --line: #3d444d;
-  --soft: #161b22; --link: #79c0ff; --pass: #56d364; --fail: #ff938a; --unsure: #e3b341; --low: 230 120 40;
-  --high: 56 139 253; --better: #79c0ff; --worse: #ffa657; --ink: #a5c8ff; }} }}
+  --soft: #161b22; --link: #8fb4ff; --pass: #4fc9a6; --fail: #ff9d6b; --unsure: #e6b64a; --low: 180 92 31;
+  --high: 143 180 255; --ink: #8fb4ff; }} }}
 * {{ box-sizing: border-box; }}
 html {{ scroll-behavior: smooth; }}
 body {{ font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; color: var(--text);
@@ -76,20 +77,21 @@ summary {{ cursor: pointer; overflow-wrap: anywhere; }}
 details dl {{ display: grid; grid-template-columns: minmax(5rem, max-content) 1fr; gap: .3rem .9rem;
   margin: .5rem 0 .75rem 1rem; }}
 details dt {{ color: var(--dim); }} details dd {{ margin: 0; overflow-wrap: anywhere; }}
-del {{ text-decoration: line-through; }} ins {{ text-decoration: none; }}
-del code {{ background: rgb(var(--low) / .28); }} ins code {{ background: rgb(var(--high) / .28); }}
+del {{ text-decoration: line-through; color: var(--dim); }} ins {{ text-decoration: none; }}
+del code {{ background: var(--soft); }} ins code {{ background: rgb(var(--high) / .18); }}
 .figures {{ display: flex; flex-wrap: wrap; gap: 0 2rem; }}
 figure {{ margin: 1rem 0; flex: 1 1 min(100%, 26rem); min-width: 0; }}
 figure.square {{ flex: 0 1 28rem; }} figure.matrix {{ flex: 0 1 auto; max-width: 100%; }}
 summary .fact {{ margin-left: .5rem; }}
 figure details {{ border: 0; font-size: .9rem; }}
 svg {{ display: block; width: 100%; overflow: visible; }}
+h1 svg {{ display: inline-block; width: 1.5rem; height: 1.5rem; vertical-align: -.3rem; margin-right: .5rem; }}
 svg text {{ font: 12px system-ui, sans-serif; fill: var(--dim); }}
 .grid {{ stroke: var(--line); stroke-opacity: 1; }} .axis, .zero {{ stroke: var(--dim); }}
 .margin {{ stroke: var(--unsure); stroke-width: 2; stroke-dasharray: 4 3; }}
 .bar {{ stroke-width: 2; }} .block, .plain, .same, .point, .trend, .dot {{ color: var(--ink); }}
 .point {{ fill-opacity: .45; }} .trend {{ stroke-width: 2; }} .band {{ color: var(--dim); fill-opacity: .18; }}
-.better, .better * {{ color: var(--better); }} .worse, .worse * {{ color: var(--worse); }}
+.better, .better * {{ color: var(--pass); }} .worse, .worse * {{ color: var(--fail); }}
 .outside {{ color: var(--fail); }}
 {_SHADES}
 footer {{ margin-top: 3rem; }}
@@ -107,8 +109,7 @@ footer {{ margin-top: 3rem; }}
 @page {{ margin: 1.5cm; }}
 @media print {{
   :root {{ color-scheme: light; --page: #fff; --text: #000; --dim: #444; --line: #bbb; --soft: #fff; --link: #000;
-    --pass: #116329; --fail: #b42318; --unsure: #7d4e00; --better: #0550ae; --worse: #a63e00; --ink: #24416b;
-    --low: 217 95 2; --high: 9 105 218; }}
+    --pass: #006b56; --fail: #ab3d06; --unsure: #765800; --ink: #2456cc; --low: 232 135 58; --high: 36 86 204; }}
   body {{ font-size: 10pt; max-width: none; padding: 0; }} nav {{ display: none; }}
   * {{ print-color-adjust: exact; -webkit-print-color-adjust: exact; }}
   .scroll {{ overflow: visible; max-height: none; }} table {{ font-size: 8.5pt; }}

@@ -35,10 +35,18 @@ from deemster.text.text_sections import (
 )
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+# The same as that of the viewer and of the site.
+_LOGO = (
+    '<svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" fill="#2a5bd7"/>'
+    '<path d="M6 16h20M6 11.5v9M26 11.5v9" stroke="#fff" stroke-width="2.6" stroke-linecap="round"/>'
+    '<circle cx="18" cy="16" r="4.6" fill="#fff"/></svg>'
+)
 # A name that is no longer stays on one line.
 _SHORT = 28
 # A table with more rows scrolls in its own box, under its head.
 _LONG = 30
+# So many of the details of a section are open: what comes first matters most.
+_OPENED = 3
 _STATUSES = frozenset({"pass", "fail", "inconclusive", "skipped"})
 
 
@@ -142,7 +150,7 @@ def _heading(section: TextSection) -> Iterator[str]:
 
 def _head(head: PageHead) -> str:
     kind = f" {head.kind}" if head.kind else ""
-    blocks = [f'<header class="head{kind}">', f"<h1>{_joined(head.section.title)}</h1>"]
+    blocks = [f'<header class="head{kind}">', f"<h1>{_LOGO}{_joined(head.section.title)}</h1>"]
     if head.verdict:
         blocks.append(f'<p class="verdict">{_joined(head.verdict)}</p>')
     blocks += (f'<p class="warning">{_joined(line)}</p>' for line in head.section.lines if _is_warning(line))
@@ -208,17 +216,18 @@ def _blocks(section: TextSection) -> Iterator[str]:
     if section.table is not None:
         table = _table(section.table, "".join(section.title))
         yield _fold(f"Table of {plural(len(section.table.rows), 'row')}", table) if section.folds else table
-    for detail in section.details:
-        yield _detail(detail)
+    for place, detail in enumerate(section.details):
+        yield _detail(detail, is_open=place < _OPENED)
     for line in section.after:
         yield f"<p>{_joined(line)}</p>"
 
 
-def _detail(detail: TextDetail) -> str:
+def _detail(detail: TextDetail, *, is_open: bool) -> str:
     fields = "\n".join(f"<dt>{_part(field.label)}</dt><dd>{_joined(field.line)}</dd>" for field in detail.fields)
     metrics = [escape_markup(field.label) for field in detail.fields if isinstance(field.label, MetricName)]
     named = f' <span class="fact">{", ".join(metrics)}</span>' if metrics else ""
-    return f"<details><summary>{_joined(detail.title)}{named}</summary>\n<dl>\n{fields}\n</dl>\n</details>"
+    state = " open" if is_open else ""
+    return f"<details{state}><summary>{_joined(detail.title)}{named}</summary>\n<dl>\n{fields}\n</dl>\n</details>"
 
 
 def _joined(line: TextLine) -> str:
