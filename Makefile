@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# What builds the site is small; whoever wants only that installs nothing else.
+DOCS_VENV ?= build/docs-venv
 # Where no npm is installed, tests/browser/setup.sh puts one there.
 export PATH := $(abspath $(BIN)):$(PATH)
 # pytest keeps the modules that it rewrites.
@@ -51,8 +53,8 @@ bench: $(VENV)/.setup ## Run the benchmarks; each prints our CPU time, the peer'
 peers: $(VENV)/.setup ## Run deemster and its peers on the same work; writes docs/benchmarks.md
 	@$(BIN)/python bench/peers
 
-docs: $(VENV)/.setup ## Build the documents as a site: build/site/index.html
-	@$(BIN)/python website/build_site.py
+docs: $(DOCS_VENV)/.docs ## Build the documents as a site: build/site/index.html
+	@$(DOCS_VENV)/bin/python website/build_site.py
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -61,6 +63,11 @@ $(VENV)/bin/python:
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 	@$(PIP) install --editable .
+	@touch $@
+
+$(DOCS_VENV)/.docs: pyproject.toml
+	@$(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_VENV)/bin/python -m pip --disable-pip-version-check --quiet install --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.quick: $(VENV)/bin/python pyproject.toml

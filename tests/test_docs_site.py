@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import re
 import subprocess
@@ -76,6 +77,23 @@ def build(tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     site = tmp_path_factory.mktemp("documents") / "site"
     command = [sys.executable, str(ROOT / "website" / "build_site.py"), str(site)]
     return site, subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_site_is_built_with_the_packages_of_its_extra_alone():
+    """`docutils` and `pygments` come with Sphinx."""
+    files = [ROOT / "website" / name for name in ("build_site.py", "conf.py", "search_index.py")]
+    names = {name for file in files for name in imported(file)}
+    own = {*sys.stdlib_module_names, "deemster"}
+    assert names - own == {"click", "docutils", "pygments", "sphinx"}
+
+
+def imported(file: Path) -> Iterator[str]:
+    """The packages that a file imports."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.split(".")[0]
 
 
 def test_site_has_no_warning_no_dead_link_and_nothing_from_elsewhere(build):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import socket
 
@@ -232,6 +233,15 @@ def test_token_stands_in_the_fragment_of_the_address():
     finally:
         beyond.socket.close()
         here.socket.close()
+
+
+def test_answers_are_compressed_beyond_loopback_alone(guarded, viewer):
+    asked = {"Authorization": f"Bearer {TOKEN}", "Accept-Encoding": "gzip"}
+    compressed = guarded.send("/app.js", headers=asked)
+    plain = viewer.send("/app.js", headers={"Accept-Encoding": "gzip"})
+    assert (compressed.headers["content-encoding"], plain.headers.get("content-encoding")) == ("gzip", None)
+    assert gzip.decompress(compressed.body) == plain.body
+    assert "content-encoding" not in guarded.send("/app.js", headers=asked | {"Accept-Encoding": "identity"}).headers
 
 
 def test_web_socket_is_refused(viewer):

@@ -162,7 +162,9 @@ class RunReader:
         )
         yield from PagedRows(self._source, query, after=(-1, -1))
 
-    def rows_with_text(self, table: TextTable, text: str, *, scoring: int = 0) -> Iterator[tuple[int, Any]]:
+    def rows_with_text(
+        self, table: TextTable, text: str, *, wanted: Callable[[int], object], scoring: int = 0
+    ) -> Iterator[tuple[int, Any]]:
         """The rows of a table that may hold a text, in lower or upper case: position and what the row says.
 
         The database compares the longest part of ASCII, which is quick.
@@ -170,6 +172,7 @@ class RunReader:
         Args:
             table: The table.
             text: The text, in lower case.
+            wanted: Whether a sample is still looked for, by its position.
             scoring: Whose marks, where marks are searched.
         """
         # In JSON, a text stands without the quotation marks of its own.
@@ -184,7 +187,9 @@ class RunReader:
 
         def decode(row: Row) -> tuple[int, Any] | None:
             position, body = row[0], row[-1]
-            return (position, column.decode(body)) if needle in bytes(body).decode().lower() else None
+            if not wanted(position) or needle not in bytes(body).decode().lower():
+                return None
+            return position, column.decode(body)
 
         query = RowQuery(
             what="row",

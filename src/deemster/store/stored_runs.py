@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from deemster.errors import StorageError, StoreError, plural
@@ -234,7 +234,9 @@ class StoredRuns:
             first = itertools.islice(executions, row.repetitions)
             yield sample, [execution for execution in first if execution.position == position]
 
-    def rows_with_text(self, run_id: str, text: str, table: TextTable) -> Iterator[tuple[int, Any]]:
+    def rows_with_text(
+        self, run_id: str, text: str, table: TextTable, *, wanted: Callable[[int], object] = lambda _: True
+    ) -> Iterator[tuple[int, Any]]:
         """The samples whose rows may hold a text: position and what the row says. A text may also stand in a key.
 
         Args:
@@ -242,6 +244,7 @@ class StoredRuns:
             text: The text, in lower case; upper case is found too.
             table: The table whose rows are searched: `samples` gives ids, `contents` input and expected output,
                 `outputs` answers, `marks` the marks that a report shows.
+            wanted: Whether a sample is still looked for, by its position.
 
         Raises:
             StoreError: There is no such run, something is damaged, or the database refuses.
@@ -250,14 +253,14 @@ class StoredRuns:
         reader = self._reader(row, None)
         selection = select_marks(row.scorings)
         if table != "marks" or selection.sources is None:
-            yield from reader.rows_with_text(table, text)
+            yield from reader.rows_with_text(table, text, wanted=wanted)
             return
 
         # A mark of one scoring may be replaced by that of another.
         positions = {
             position
             for scoring in selection.scorings
-            for position, _ in reader.rows_with_text(table, text, scoring=scoring.number)
+            for position, _ in reader.rows_with_text(table, text, wanted=wanted, scoring=scoring.number)
         }
         for sample, executions in self.samples_at(run_id, sorted(positions)):
             yield from ((sample.position, execution.marks) for execution in executions)

@@ -1,25 +1,28 @@
-"""What the viewer says of labels: the queue, what a person labels, who said what, and how many labels are needed."""
+"""Where a person labels samples in the viewer: the queue, a sample as the person sees it, and its labels."""
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from deemster.agreement import BootstrapSettings
-from deemster.agreement.annotator_alpha import annotator_alpha
-from deemster.calibration.people_labels import LabelTask, label_tasks, labelled_votes, labels_csv
+from deemster.calibration.people_labels import LabelTask, label_tasks
 from deemster.errors import ConfigurationError, InputError
-from deemster.stats import cohen_kappa
-from deemster.stats.confidence_interval import interval_ends
+from deemster.records import Execution
 from deemster.store import LabelFacts
 from deemster.view.judgements import find_judgement
-from deemster.view.label_needs import needed_labels
 from deemster.view.label_queue import LabelQueue, QueueRequest, choose_tasks, draw_queue, task_entry
+from deemster.view.label_shapes import (
+    LabelledOutput,
+    LabelSampleAnswer,
+    NextSample,
+    QueueAnswer,
+    StoredLabel,
+    UndoneLabel,
+    label_entry,
+)
 from deemster.view.opened_grading import SEEN
 from deemster.view.opened_run import OpenedRun
 from deemster.view.sample_pages import execution_facts, sample_at, sample_facts
@@ -62,29 +65,31 @@ class LabelDesk:
     """
 
     def __init__(self, run: OpenedRun, author: str | None, settings: QueueRequest) -> None:
-        self.run, self.author, self.settings = run, author, settings
-        every = label_tasks(run.store, run.row)
-        if not every:
+        self.run = run
+        self.author = author
+        self.settings = settings
+        tasks_of_run = label_tasks(run.store, run.row)
+        if not tasks_of_run:
             raise InputError("The run has no metric, so there is nothing to label.")
-        self.tasks = choose_tasks(run, every, settings.metrics)
+
+        self.tasks = choose_tasks(run, tasks_of_run, settings.metrics)
         self.labels = run.store.labels(run.row.id)
         self.queue: LabelQueue = draw_queue(run, settings, self.tasks, self.labels)
 
-    def page(self) -> dict[str, Any]:
+    def page(self) -> QueueAnswer:
         """The queue, and how far the person is."""
-        left = [position for position in self.queue.positions if not self._is_done(position)]
-        return {
-            "run": self.run.row.id,
-            "order": self.settings.order,
-            "seed": self.settings.seed,
-            "said": self.queue.said,
-            **self._progress(),
-            "positions": self.queue.positions,
-            "tasks": list(map(task_entry, self.tasks)),
-            "next": {"position": left[0], "probability": self.queue.probabilities.get(left[0])} if left else None,
-        }
+        positions = self.queue.positions
+        waiting = [position for position in positions if not self._is_done(position)]
+        return QueueAnswer(
+            said=self.queue.said,
+            total=len(positions),
+            done=len(positions) - len(waiting),
+            positions=positions,
+            tasks=list(map(task_entry, self.tasks)),
+            next=NextSample(waiting[0], self.queue.probabilities.get(waiting[0])) if waiting else None,
+        )
 
-    def sample(self, position: int, repetition: int) -> dict[str, Any]:
+    def sample(self, position: int, repetition: int) -> LabelSampleAnswer:
         """What the person sees of a sample: nothing of what a judge said, until the person has decided.
 
         Raises:
@@ -93,37 +98,37 @@ class LabelDesk:
         """
         sample, executions = sample_at(self.run, position)
         facts = sample_facts(sample)
-        shown: dict[str, Any] = {"output": None, "retrieved": None, "trajectory": None}
-        if self.run.sample_grading(position) is not None:
-            shown["output"] = self.run.shown_output(sample, executions)
-            # What people said before is no part of the question.
-            seen = {name: value for name, value in (sample.input or {}).items() if name in SEEN}
-            facts |= {"expected_output": None, "input": seen}
+        if self.run.sample_grading(position) is None:
+            output = self._output(executions, repetition)
         else:
-            execution = next((one for one in executions if one.repetition == repetition), None)
-            if execution is None:
-                raise InputError(f"The sample has no repetition {repetition}.")
-            whole = execution_facts(self.run, execution)
-            shown = {name: getattr(whole, name) for name in (*shown, "failure")}
-        own = self._own(position, repetition)
-        at = self.queue.positions.index(position) if position in self.queue.positions else None
-        return {
-            "run": self.run.row.id,
-            **facts,
-            "repetition": repetition,
-            "repetitions": self.run.row.repetitions,
-            **shown,
-            "tasks": list(map(task_entry, self.tasks)),
-            "decided": list(map(_entry, own.values())),
-            "revealed": [self._reveal(position, repetition, task) for task in self.tasks if task.key in own] or None,
-            "probability": self.queue.probabilities.get(position),
-            "place": at,
-            "previous": self.queue.positions[at - 1] if at else None,
-            "next": self.queue.positions[at + 1] if at is not None and at + 1 < len(self.queue.positions) else None,
-            **self._progress(),
-        }
+            output = LabelledOutput(output=self.run.shown_output(sample, executions))
+            # What people said before is no part of the question.
+            facts["expected_output"] = None
+            facts["input"] = {name: value for name, value in (sample.input or {}).items() if name in SEEN}
 
-    def add(self, request: LabelRequest) -> dict[str, Any]:
+        labels = self._labels_of_author(position, repetition)
+        decided = [task for task in self.tasks if task.key in labels]
+        return LabelSampleAnswer(
+            **facts,
+            **msgspec.structs.asdict(output),
+            repetition=repetition,
+            repetitions=self.run.row.repetitions,
+            tasks=list(map(task_entry, self.tasks)),
+            decided=list(map(label_entry, labels.values())),
+            revealed=[self._reveal(position, repetition, task) for task in decided] or None,
+            probability=self.queue.probabilities.get(position),
+        )
+
+    def _output(self, executions: Sequence[Execution], repetition: int) -> LabelledOutput:
+        for execution in executions:
+            if execution.repetition == repetition:
+                facts = execution_facts(self.run, execution)
+                return LabelledOutput(
+                    output=facts.output, retrieved=facts.retrieved, trajectory=facts.trajectory, failure=facts.failure
+                )
+        raise InputError(f"The sample has no repetition {repetition}.")
+
+    def add(self, request: LabelRequest) -> StoredLabel:
         """Store a label, and show what the judge said.
 
         Raises:
@@ -133,22 +138,36 @@ class LabelDesk:
         """
         if self.author is None:
             raise ConfigurationError("Labels need an author: `deemster view --annotator NAME`.")
-        wanted = (request.metric or "", request.criterion or "")
-        task = next((task for task in self.tasks if task.key == wanted), None)
+        task = self._find_task(request)
+        label = self._label(request)
+
+        self.run.store.put_label(self.run.row.id, label)
+        return StoredLabel(label_entry(label), self._reveal(request.position, request.repetition, task))
+
+    def _find_task(self, request: LabelRequest) -> LabelTask:
+        """The question that a label answers, once it is sure that it does, and that there is such an output."""
+        key = (request.metric or "", request.criterion or "")
+        task = next((task for task in self.tasks if task.key == key), None)
         if task is None:
             raise InputError("The run has no such metric or criterion.")
+
         if (request.verdict is None) == (request.skip_reason is None):
             raise InputError("A label has a `verdict`, or a `skip_reason` where there is none.")
         if request.verdict is not None and not task.takes(request.verdict):
             raise InputError(f"`{task.title}` has no answer {request.verdict!r:.60}.")
+
         sample_at(self.run, request.position)
         if not 0 <= request.repetition < self.run.row.repetitions:
             raise InputError(f"The run has no repetition {request.repetition}.")
+        return task
+
+    def _label(self, request: LabelRequest) -> LabelFacts:
+        """What is stored of a label: what the person said, when, and how the sample came to the person."""
         label = {
             "position": request.position,
             "repetition": request.repetition,
-            "metric": task.metric,
-            "criterion": task.criterion,
+            "metric": request.metric or "",
+            "criterion": request.criterion or "",
             "author": self.author,
             "at": datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
             "verdict": request.verdict,
@@ -158,37 +177,28 @@ class LabelDesk:
             "probability": self.queue.probabilities.get(request.position),
             "seed": self.settings.seed,
         }
+        # The lengths of texts are checked where a map is converted, not where a struct is made.
         try:
-            stored = msgspec.convert(label, LabelFacts)
+            return msgspec.convert(label, LabelFacts)
         except msgspec.ValidationError as error:
             raise InputError(f"This is no label: {error}.") from None
-        self.run.store.put_label(self.run.row.id, stored)
-        self.labels = self.run.store.labels(self.run.row.id)
-        return {
-            "label": _entry(stored),
-            "revealed": self._reveal(request.position, request.repetition, task),
-            "progress": self._progress(),
-            "undo": True,
-        }
 
-    def undo(self) -> dict[str, Any]:
+    def undo(self) -> UndoneLabel:
         """Take the person's last label back.
 
         Raises:
             StoreError: The store fails.
         """
-        own = [label for label in self.labels if label.author == self.author]
-        last = max(own, key=lambda label: label.at, default=None)
-        if last is not None:
-            self.run.store.delete_label(self.run.row.id, last)
-            self.labels = [label for label in self.labels if label != last]
-        return {
-            "undone": None if last is None else _entry(last),
-            "progress": self._progress(),
-            "undo": len(own) > 1,
-        }
+        labels = [label for label in self.labels if label.author == self.author]
+        if not labels:
+            return UndoneLabel(None)
 
-    def _own(self, position: int, repetition: int) -> dict[tuple[str, str], LabelFacts]:
+        last = max(labels, key=lambda label: label.at)
+        self.run.store.delete_label(self.run.row.id, last)
+        return UndoneLabel(label_entry(last))
+
+    def _labels_of_author(self, position: int, repetition: int) -> dict[tuple[str, str], LabelFacts]:
+        """What the person said of an output, by question."""
         return {
             (label.metric, label.criterion): label
             for label in self.labels
@@ -196,15 +206,13 @@ class LabelDesk:
         }
 
     def _is_done(self, position: int) -> bool:
-        own = {
+        """Whether the person answered every question about a sample, in whichever repetition."""
+        answered = {
             (label.metric, label.criterion)
             for label in self.labels
             if label.position == position and label.author == self.author
         }
-        return own.issuperset(task.key for task in self.tasks)
-
-    def _progress(self) -> dict[str, int]:
-        return {"total": len(self.queue.positions), "done": sum(map(self._is_done, self.queue.positions))}
+        return answered.issuperset(task.key for task in self.tasks)
 
     def _reveal(self, position: int, repetition: int, task: LabelTask) -> dict[str, Any]:
         """What the judge said."""
@@ -213,88 +221,3 @@ class LabelDesk:
             "criterion": task.criterion or None,
             **msgspec.structs.asdict(find_judgement(self.run, position, repetition, task)),
         }
-
-
-def _entry(label: LabelFacts) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(label)
-    return {**plain, "metric": label.metric or None, "criterion": label.criterion or None}
-
-
-def label_summary(run: OpenedRun) -> dict[str, Any]:
-    """All labels of a run, how far their authors agree, and how many more would decide something.
-
-    Args:
-        run: The run.
-
-    Raises:
-        ReportError: The run cannot be labelled.
-        StoreError: The store fails.
-    """
-    labels = run.store.labels(run.row.id)
-    authors = Counter(label.author for label in labels)
-    tasks = [task for task in label_tasks(run.store, run.row) if any(_is_about(label, task) for label in labels)]
-    return {
-        "run": run.row.id,
-        "labels": list(map(_entry, labels)),
-        "authors": [{"name": name, "labels": count} for name, count in sorted(authors.items())],
-        "agreement": [_agreement(task, labels) for task in tasks],
-        "needed": needed_labels(run, tasks, labels),
-    }
-
-
-def _is_about(label: LabelFacts, task: LabelTask) -> bool:
-    return (label.metric, label.criterion) == task.key
-
-
-def _agreement(task: LabelTask, labels: Sequence[LabelFacts]) -> dict[str, Any]:
-    """How far the authors agree on one question: Cohen's kappa of two, Krippendorff's alpha of more.
-
-    Samples that were picked say nothing of the others, least of all those on which people differ.
-    """
-    said: dict[str, dict[tuple[int, int], str]] = {}
-    for label in labels:
-        if label.verdict is not None and label.order == "random" and _is_about(label, task):
-            said.setdefault(label.author, {})[label.position, label.repetition] = label.verdict
-    found: dict[str, Any] = {"title": task.title, "metric": task.metric or None, "criterion": task.criterion or None}
-    # Repetitions of a sample are alike: one of each is compared.
-    counts = Counter(itertools.chain.from_iterable(said.values()))
-    by_position = {key[0]: key for key, count in sorted(counts.items(), reverse=True) if count > 1}
-    shared = list(by_position.values())
-    found |= {"authors": sorted(said), "n": len(shared), "value": None, "interval": None, "statistic": None}
-    if not shared:
-        return {**found, "because": "No sample that was drawn at random was labelled by two people."}
-    columns = [[answers.get(key) for key in sorted(shared)] for _, answers in sorted(said.items())]
-    if len(columns) == 2:
-        kappa = cohen_kappa(*columns)
-        why = None if kappa.value is not None else "Both gave one same answer throughout, so kappa is undefined."
-        return {
-            **found,
-            "statistic": "kappa",
-            "value": kappa.value,
-            "interval": interval_ends(kappa.interval),
-            "because": why,
-        }
-    alpha = annotator_alpha(columns, replicates=BootstrapSettings().replicates, seed=0)
-    why = None
-    if alpha.estimate is None:
-        one = len(shared) > 1
-        why = "All gave one same answer throughout" if one else "Only one sample was labelled by two people"
-        why += ", so alpha is undefined."
-    return {
-        **found,
-        "statistic": "alpha",
-        "value": alpha.estimate,
-        "interval": interval_ends(alpha.ci),
-        "because": why,
-    }
-
-
-# How labels leave: the media type, the ending of the file, and its bytes.
-EXPORTS: Mapping[str, tuple[str, str, Callable[[OpenedRun], bytes]]] = {
-    "csv": ("text/csv", "csv", lambda run: labels_csv(run.store, run.row).encode()),
-    "votes": (
-        "application/json",
-        "json",
-        lambda run: msgspec.json.encode(labelled_votes(run.store, run.row).to_dict()),
-    ),
-}

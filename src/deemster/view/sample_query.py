@@ -200,12 +200,12 @@ def _require_text(run: OpenedRun, query: SampleQuery, fits: NDArray[np.bool_]) -
     The store finds the rows whose bytes may hold the words, which is quick. Only these are looked at more closely.
     """
     words, fields = query.text.lower(), set(query.fields)
-    found = np.zeros(run.row.samples, dtype=np.bool_)
+    wanted = bytearray(fits)
     for table in dict.fromkeys(table for name in query.fields for table in _FIELD_TABLES[name]):
-        for position, row in run.store.rows_with_text(run.row.id, words, table):
-            if fits[position] and not found[position]:
-                found[position] = words in _joined(_row_texts(table, row, fields))
-    fits &= found
+        for position, row in run.store.rows_with_text(run.row.id, words, table, wanted=wanted.__getitem__):
+            if wanted[position] and words in _joined(_row_texts(table, row, fields)):
+                wanted[position] = 0
+    fits &= ~np.frombuffer(wanted, dtype=np.bool_)
 
 
 def _row_texts(table: TextTable, row: Any, fields: set[str]) -> Iterator[Any]:

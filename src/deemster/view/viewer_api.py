@@ -19,7 +19,8 @@ from deemster.view.comparison_pages import (
     change_points,
     compared_sample,
 )
-from deemster.view.label_pages import EXPORTS, LabelDesk, LabelRequest, label_summary
+from deemster.view.label_overview import EXPORTS, label_overview
+from deemster.view.label_pages import LabelDesk, LabelRequest
 from deemster.view.label_queue import QueueRequest
 from deemster.view.opened_run import OpenedRun
 from deemster.view.request_guard import API
@@ -97,7 +98,7 @@ class Viewer:
             "compare/samples/{row_hash}": lambda query: compared_sample(
                 self._comparison(query), query.path["row_hash"], query.changes()
             ),
-            "labels": lambda query: label_summary(self._labelled_run(query)),
+            "labels": lambda query: label_overview(self._labelled_run(query)),
             "labels/queue": lambda query: self._desk(query.queue()).page(),
             "labels/sample": lambda query: self._desk(query.queue()).sample(
                 query.whole("position", 0), query.whole("repetition", 0)

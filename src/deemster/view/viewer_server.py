@@ -94,12 +94,14 @@ def create_server(app: Starlette, viewer: Viewer, guard: GuardSettings) -> uvico
         guard: Who may ask what.
     """
     import uvicorn  # noqa: PLC0415 - an extra
+    from starlette.middleware.gzip import GZipMiddleware  # noqa: PLC0415 - an extra
 
     if viewer.author is not None:
         guard = guard._replace(posts=frozenset(API + path for path in viewer.acts))
     return uvicorn.Server(
         uvicorn.Config(
-            RequestGuard(app, guard),
+            # On the same machine, compressing costs more than it saves.
+            RequestGuard(app if guard.token is None else GZipMiddleware(app), guard),
             http="h11",
             ws="none",
             lifespan="off",
