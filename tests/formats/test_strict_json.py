@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from deemster.datasets.fingerprint import row_digest, row_hash
 from deemster.errors import DatasetError
-from deemster.formats.canonical_json import canonical, has_exponent, plain_floats
+from deemster.formats.canonical_json import canonical
 from deemster.formats.document import Reading
+from deemster.formats.plain_floats import has_exponent, plain_floats
 from deemster.formats.strict_json import json_document, json_value, quotes
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -23,11 +23,12 @@ from deemster.datasets.dataset_format import (
 from deemster.datasets.fingerprint import ListHash, list_hash, row_body
 from deemster.datasets.sample_selection import SelectedRows
 from deemster.errors import Issue
-from deemster.formats.canonical_json import canonical, has_exponent
+from deemster.formats.canonical_json import canonical
 from deemster.formats.document import Document, Reading, sort_issues
 from deemster.formats.indexed_jsonl import RowReader, index_rows
 from deemster.formats.json_values import ROW_DEPTH
 from deemster.formats.jsonl_lines import MOST_ISSUES, Lines, parse_line
+from deemster.formats.plain_floats import has_exponent
 from deemster.formats.schema_validation import check_shape, is_id
 from deemster.records import Sample
 

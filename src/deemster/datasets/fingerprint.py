@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from deemster.formats.canonical_json import canonical, encode, has_exponent, plain_floats
+from deemster.formats.canonical_json import canonical, encode_sorted
+from deemster.formats.plain_floats import has_exponent, plain_floats
 
 # Numbers apart, this encoder writes strings and words as the RFC does; keys are sorted before.
 _text = json.JSONEncoder(ensure_ascii=False).encode
@@ -124,7 +125,7 @@ def row_body(sample_input: Any, expected_output: Any, *, exponents: bool = True)
     """
     if exponents:
         return canonical({"expected_output": expected_output, "input": sample_input})
-    return encode(Pair(expected_output, sample_input))
+    return encode_sorted(Pair(expected_output, sample_input))
 
 
 def row_hash(sample_input: Any, expected_output: Any) -> str:

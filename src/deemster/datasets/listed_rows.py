@@ -22,10 +22,10 @@ from deemster.datasets.dataset_format import (
 from deemster.datasets.fingerprint import row_digest
 from deemster.datasets.sample_selection import rows_fingerprint
 from deemster.errors import DatasetError, Issue
-from deemster.formats.canonical_json import has_exponent, plain_floats
 from deemster.formats.document import Reading, sort_issues
 from deemster.formats.item_files import repeated_ids
 from deemster.formats.json_values import ROW_DEPTH, pointer
+from deemster.formats.plain_floats import has_exponent, plain_floats
 from deemster.formats.read_file import parse_document, quick_json
 from deemster.formats.read_parquet import ParquetColumns, ParquetFile
 from deemster.formats.schema_validation import Located, Places, check_shape, is_id

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from deemster.formats.canonical_json import SCALARS
 from deemster.formats.document import DEPTH
+from deemster.formats.plain_floats import SCALARS
 
 ROW_DEPTH = DEPTH - 2
 SURROGATE = re.compile("[\ud800-\udfff]")

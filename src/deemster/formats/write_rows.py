@@ -9,9 +9,10 @@ from typing import Any
 
 from deemster.errors import InputError
 from deemster.formats.atomic_write import write_aside
-from deemster.formats.canonical_json import flow, json_text
+from deemster.formats.canonical_json import json_text
 from deemster.formats.document import Reading
 from deemster.formats.read_file import file_format, parse_document
+from deemster.formats.yaml_flow import yaml_flow
 
 
 def write_rows(
@@ -65,7 +66,7 @@ def _json(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], key: str
 
 def _yaml(header: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], key: str) -> Iterator[str]:
     for name, value in header.items():
-        yield f"{name}: {flow(value)}\n"
+        yield f"{name}: {yaml_flow(value)}\n"
     yield f"{key}:\n"
     yield from _yaml_rows(rows, indent="  ")
 
@@ -74,7 +75,7 @@ def _yaml_rows(rows: Iterable[Mapping[str, Any]], *, indent: str) -> Iterator[st
     for row in rows:
         mark = "-"
         for name, value in row.items():
-            yield f"{indent}{mark} {name}: {flow(value)}\n"
+            yield f"{indent}{mark} {name}: {yaml_flow(value)}\n"
             mark = " "
 
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from deemster.datasets import Dataset
 from deemster.errors import InputError, Issue, visible
 from deemster.formats.atomic_write import write_aside
-from deemster.formats.canonical_json import flow
 from deemster.formats.json_values import is_number
+from deemster.formats.yaml_flow import yaml_flow
 from deemster.integrations.run_builder import as_map, as_text
 from deemster.integrations.source_file import SourceFile
 
@@ -336,10 +336,10 @@ class _ConfigReader:
         lines = [
             "# Made from a config of promptfoo. Add your application as `target`, or run it with `--outputs FILE`.",
             "schema_version: deemster.suite.v1",
-            f"name: {flow(self.name)}",
+            f"name: {yaml_flow(self.name)}",
             f"dataset: {DATASET}",
             "metrics:",
-            *(f"  - {metric}: {flow(options)}" for metric, options in self._metrics.values()),
+            *(f"  - {metric}: {yaml_flow(options)}" for metric, options in self._metrics.values()),
         ]
         if not self._metrics:
             raise InputError("No assertion of the config has a metric here, so there is no suite to write.")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
 from deemster.errors import ConfigurationError
 from deemster.judges.grading_case import GradingCase
 from deemster.judges.judge_script import Asking
 from deemster.judges.vote import MODEL_CAUSES, Vote, verdict_fields, vote_failure
-from deemster.records import Call, Metric, MetricScore, Reply, Scorer, Unscored
+from deemster.records import Call, Mark, Metric, MetricScore, Reply, Scorer, Script, Unscored
 from deemster.records.marks import reaches
 from deemster.records.shared_call_cost import reply_calls, split_calls
-from deemster.rubrics.criterion import Criterion
+from deemster.rubrics.criterion import Check, Criterion
 from deemster.rubrics.verdicts import CHECK
+
+# Values of two options are equally near where only the arithmetic of fractions tells their distances apart.
+_ROUNDING = 1e-9
 
 
 def metric_vote(criterion: Criterion, case: GradingCase, checks: Mapping[Criterion, Metric | Scorer]) -> Asking[Vote]:
@@ -33,24 +36,32 @@ def metric_vote(criterion: Criterion, case: GradingCase, checks: Mapping[Criteri
     metric = checks.get(criterion)
     if check is None or metric is None:
         raise ConfigurationError(f"`{criterion.name}` is answered by a metric, and none was given for it.")
+
     sample, output = case.sample_and_output
     replies_sent: list[Reply] = []
     if isinstance(metric, Scorer):
         mark = yield from _record_replies(metric.script(sample, output), replies_sent)
     else:
         mark = metric.score(sample, output)
-    judge = f"{CHECK}{check.metric}"
+
     calls = list(reply_calls(replies_sent)) if mark.usage is None else [Call(0, mark.usage)]
-    if isinstance(mark, Unscored) and mark.cause in MODEL_CAUSES:
-        # The model that the metric asks gave no answer: that is no abstention, and resuming tries again.
-        failure = vote_failure(mark.cause, f"{check.metric} has no score: {mark.message}")
-        return split_calls([Vote(judge=judge, failure=failure)], calls)[0]
+    # Only the engine says that a metric does not apply, and it does not ask this one.
+    vote = _vote(criterion, check, cast("MetricScore | Unscored", mark))
+    return split_calls([vote], calls)[0]
+
+
+def _vote(criterion: Criterion, check: Check, mark: MetricScore | Unscored) -> Vote:
+    """What a mark says on a criterion."""
+    judge = f"{CHECK}{check.metric}"
     if isinstance(mark, MetricScore):
-        code: int | float = _code(criterion, mark.score, check.threshold)
-        reason = f"{check.metric} is {mark.score:.4g}."
-    else:
-        code, reason = criterion.abstention, f"{check.metric} has no score: {mark.message}"
-    return split_calls([Vote(judge=judge, reason=reason, **verdict_fields(criterion, code))], calls)[0]
+        code = _code(criterion, mark.score, check.threshold)
+        return Vote(judge=judge, reason=f"{check.metric} is {mark.score:.4g}.", **verdict_fields(criterion, code))
+
+    reason = f"{check.metric} has no score: {mark.message}"
+    if mark.cause in MODEL_CAUSES:
+        # The model that the metric asks gave no answer: that is no abstention, and resuming tries again.
+        return Vote(judge=judge, failure=vote_failure(mark.cause, reason))
+    return Vote(judge=judge, reason=reason, **verdict_fields(criterion, criterion.abstention))
 
 
 def _code(criterion: Criterion, score: float, threshold: float) -> int | float:
@@ -59,12 +70,13 @@ def _code(criterion: Criterion, score: float, threshold: float) -> int | float:
         return criterion.minimum + score * (criterion.maximum - criterion.minimum)
     if not criterion.options:
         return 0 if reaches(score, threshold) else 1
+
     distance = {code: abs((criterion.values[code] or 0.0) - score) for code in criterion.scored}
-    nearest = min(distance.values())
-    return criterion.worst_among(code for code in criterion.scored if distance[code] <= nearest + 1e-9)
+    reach = min(distance.values()) + _ROUNDING
+    return criterion.worst_among(code for code in criterion.scored if distance[code] <= reach)
 
 
-def _record_replies(script: Any, replies_sent: list[Reply]) -> Asking[Any]:
+def _record_replies(script: Script, replies_sent: list[Reply]) -> Asking[Mark]:
     """What a script returns; the replies it was sent are recorded."""
     try:
         requests = next(script)
@@ -73,4 +85,5 @@ def _record_replies(script: Any, replies_sent: list[Reply]) -> Asking[Any]:
             replies_sent += replies
             requests = script.send(replies)
     except StopIteration as stop:
-        return stop.value
+        mark: Mark = stop.value
+        return mark

@@ -19,9 +19,9 @@ from deemster.records import FrozenDict, freeze
 from deemster.rubrics.rubric_format import (
     CheckEntry,
     CriterionEntry,
-    Issues,
     Kind,
     OptionEntry,
+    PathMessages,
     criterion_issues,
     criterion_kind,
     suggest_label,
@@ -40,7 +40,7 @@ from deemster.rubrics.verdicts import (
 __all__ = ["FAILED", "FAILED_WORST", "MISSING", "NUMBER", "Check", "Criterion", "Option"]
 
 
-def refuse_issues(issues: Issues) -> None:
+def refuse_issues(issues: PathMessages) -> None:
     """Raise what was found wrong, if anything was.
 
     Raises:

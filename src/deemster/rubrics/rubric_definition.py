@@ -17,12 +17,12 @@ from msgspec.structs import force_setattr
 from deemster.errors import Issue, RubricError
 from deemster.formats import Document, Reading, file_format, sort_issues
 from deemster.formats.atomic_write import write_aside
-from deemster.formats.canonical_json import flow
 from deemster.formats.json_values import Path as Keys
 from deemster.formats.json_values import name_kind, to_json_value
 from deemster.formats.schema_validation import decode_struct
+from deemster.formats.yaml_flow import yaml_flow
 from deemster.rubrics.criterion import Check, Criterion, Option, refuse_issues
-from deemster.rubrics.rubric_format import SCHEMA, Issues, RubricHead, SectionHead, default_name, name_issues
+from deemster.rubrics.rubric_format import SCHEMA, PathMessages, RubricHead, SectionHead, default_name, name_issues
 from deemster.rubrics.rubric_reader import FORMATS, load_document, parse_document, read_entries
 
 # Text that YAML needs no quotes for.
@@ -83,7 +83,7 @@ class Rubric(msgspec.Struct, frozen=True, dict=True):
         force_setattr(self, "criteria", criteria or tuple(_name_criteria(self.criteria)))
         force_setattr(self, "guidelines", _text_or_none(self.guidelines))
 
-    def _issues(self) -> Issues:
+    def _issues(self) -> PathMessages:
         criteria: Sequence[Criterion] = self.criteria
         if self.sections:
             wrong = [index for index, section in enumerate(self.sections) if not isinstance(section, Section)]
@@ -243,7 +243,7 @@ def _name_sections(sections: Iterable[Section]) -> Iterator[Section]:
         yield section if criteria == section.criteria else msgspec.structs.replace(section, criteria=criteria)
 
 
-def _criteria_issues(criteria: Any, noun: str) -> Issues:
+def _criteria_issues(criteria: Any, noun: str) -> PathMessages:
     if not isinstance(criteria, (list, tuple)):
         yield ("criteria",), f"They are a list of criteria, not {name_kind(criteria)}."
     elif not criteria:
@@ -321,9 +321,9 @@ def _indent(lines: Iterator[str], mark: str) -> Iterator[str]:
 def _scalar(value: Any) -> str:
     if isinstance(value, str) and _PLAIN.match(value) and value.casefold() not in _WORDS:
         return value
-    return flow(value)
+    return yaml_flow(value)
 
 
 def _inline(value: Any) -> str:
     # Inside braces a comma ends a plain scalar.
-    return flow(value) if isinstance(value, str) and "," in value else _scalar(value)
+    return yaml_flow(value) if isinstance(value, str) and "," in value else _scalar(value)

@@ -27,8 +27,11 @@ RULES: Final[dict[Kind, tuple[str, ...]]] = {
     "nominal": get_args(NominalRule),
     "numeric": get_args(NumericRule),
 }
+_VERDICTS = frozenset(map(fold_label, VERDICTS))
+_NOT_APPLICABLE = fold_label(NOT_APPLICABLE)
 
-Issues = Iterator[tuple[Path, str]]
+# What is wrong in a rubric: where in it, and the message.
+PathMessages = Iterator[tuple[Path, str]]
 
 
 class OptionEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -114,9 +117,9 @@ def suggest_label(word: Any, labels: Iterable[str]) -> str:
     >>> suggest_label("MTE", ["MET", "UNMET"])
     ' Did you mean `MET`?'
     """
-    known = {fold_label(label): label for label in labels}
-    guess = nearest(fold_label(word), known) if isinstance(word, str) else None
-    return f" Did you mean `{known[guess]}`?" if guess else ""
+    label_by_folded = {fold_label(label): label for label in labels}
+    guess = nearest(fold_label(word), label_by_folded) if isinstance(word, str) else None
+    return f" Did you mean `{label_by_folded[guess]}`?" if guess else ""
 
 
 def criterion_kind(criterion: CriterionEntry) -> Kind:
@@ -126,39 +129,46 @@ def criterion_kind(criterion: CriterionEntry) -> Kind:
     return "binary" if not criterion.options else criterion.scale_type or "ordinal"
 
 
-def criterion_issues(criterion: CriterionEntry) -> Issues:
+def criterion_issues(criterion: CriterionEntry) -> PathMessages:
     """Check a criterion across its fields."""
     kind = criterion_kind(criterion)
     if not math.isfinite(criterion.weight):
         yield ("weight",), "A weight is a finite number."
+
     if kind == "numeric":
         yield from _range_issues(criterion)
     elif criterion.step is not None:
         yield ("step",), "Only a criterion with `minimum` and `maximum` has one."
+
     if kind == "binary" and criterion.scale_type is not None:
         yield ("scale_type",), "Only a criterion with `options` has one."
     if kind != "ordinal" and criterion.order is not None:
         yield ("order",), f"Only an ordinal criterion has one; this one is {kind}."
     if criterion.options and kind != "numeric":
         yield from _options_issues(criterion, kind)
+
     if criterion.aggregation is not None:
-        yield from ((("aggregation",), message) for message in rule_issues(criterion.aggregation, kind))
+        for message in rule_issues(criterion.aggregation, kind):
+            yield ("aggregation",), message
     if criterion.check is not None and kind == "nominal":
         yield ("check",), "A nominal criterion has none: a score from 0 to 1 has no place among its options."
 
 
-def _range_issues(criterion: CriterionEntry) -> Issues:
+def _range_issues(criterion: CriterionEntry) -> PathMessages:
     """Check the range of a numeric criterion."""
     if criterion.options:
         yield ("options",), "A numeric criterion has a range in their place: leave out `minimum`, `maximum` or these."
     if criterion.scale_type not in (None, "numeric"):
         yield ("scale_type",), f"A criterion with a range is numeric, not {criterion.scale_type}."
-    low, high = criterion.minimum, criterion.maximum
+
+    low = criterion.minimum
+    high = criterion.maximum
     for key, end in (("minimum", low), ("maximum", high)):
         if end is None:
             yield (key,), "A numeric criterion has a `minimum` and a `maximum`; this one is missing."
     if low is None or high is None:
         return
+
     if not math.isfinite(high - low):
         yield ("maximum",), "The range is wider than a number can hold."
     elif low >= high:
@@ -181,66 +191,73 @@ def rule_issues(rule: Any, kind: Kind) -> Iterator[str]:
     """Check that a rule of aggregation belongs to a kind of criterion."""
     if isinstance(rule, str) and rule in RULES[kind]:
         return
-    others = [name for name, rules in RULES.items() if rule in rules]
-    if others:
-        message = f"`{rule}` is a rule of {' and '.join(others)} criteria, not of {kind} ones."
+    other_kinds = [name for name, rules in RULES.items() if rule in rules]
+    if other_kinds:
+        message = f"`{rule}` is a rule of {' and '.join(other_kinds)} criteria, not of {kind} ones."
         yield f"{message} Known: {list_names(RULES[kind])}."
     else:
         yield f"No rule of {kind} criteria is called `{rule}`. {did_you_mean(str(rule), RULES[kind])}"
 
 
-def _options_issues(criterion: CriterionEntry, kind: Kind) -> Issues:
-    options, order = criterion.options or (), criterion.order
+def _options_issues(criterion: CriterionEntry, kind: Kind) -> PathMessages:
+    """Check the options of a criterion.
+
+    Each option that is not `na` has a value. Those of a nominal criterion may all have none, since nothing orders them;
+    but values of some only would say what nobody meant.
+    """
+    options = criterion.options or ()
     scored = [option for option in options if not option.na]
-    bare = [at for at, option in enumerate(options) if option.value is None and not option.na]
-    # Options without an order need no values; but values of some only would say what nobody meant.
-    if kind != "nominal" or len(bare) < len(scored):
-        for at in bare:
-            yield ("options", at, "value"), "An option that is not `na` has a value from 0 to 1; this one has none."
+    without_value = [index for index, option in enumerate(options) if option.value is None and not option.na]
+    if kind != "nominal" or len(without_value) < len(scored):
+        for index in without_value:
+            yield ("options", index, "value"), "An option that is not `na` has a value from 0 to 1; this one has none."
     elif criterion.fatal:
         yield ("fatal",), "A fatal criterion has options with values, which say what failing it is."
+
     yield from _label_issues(options)
     if len(scored) < 2:
         yield ("options",), f"A choice has at least two options that are not `na`, not {len(scored)}."
-    if kind == "ordinal" and order is not None:
-        yield from _order_issues(order, [option.label for option in scored])
+    if kind == "ordinal" and criterion.order is not None:
+        yield from _order_issues(criterion.order, [option.label for option in scored])
 
 
-def _label_issues(options: Sequence[OptionEntry]) -> Issues:
-    seen: dict[str, int] = {}
+def _label_issues(options: Sequence[OptionEntry]) -> PathMessages:
+    first_index: dict[str, int] = {}
     for index, option in enumerate(options):
-        word = fold_label(option.label)
-        first = seen.setdefault(word, index)
         path = ("options", index, "label")
+        folded = fold_label(option.label)
+        first = first_index.setdefault(folded, index)
         if first != index:
             yield path, f"`{option.label}` is already the label of options[{first}]."
-        if not option.na and word in map(fold_label, VERDICTS):
+
+        if not option.na and folded in _VERDICTS:
             yield path, f"`{option.label}` is a verdict of binary criteria and no label of an option with a value."
-        elif not option.na and word == fold_label(NOT_APPLICABLE):
+        elif not option.na and folded == _NOT_APPLICABLE:
             yield path, f"`{option.label}` means an abstention: give this option `na: true`."
 
 
-def _order_issues(order: Sequence[str], labels: Sequence[str]) -> Issues:
-    known = {fold_label(label): label for label in labels}
+def _order_issues(order: Sequence[str], labels: Sequence[str]) -> PathMessages:
+    label_by_folded = {fold_label(label): label for label in labels}
     named: set[str] = set()
     for index, label in enumerate(order):
-        word = fold_label(label)
-        if word not in known:
+        folded = fold_label(label)
+        if folded not in label_by_folded:
             hint = suggest_label(label, labels) or f" Known: {list_names(labels)}."
             yield ("order", index), f"`{label}` is no label of an option with a value.{hint}"
-        elif word in named:
+        elif folded in named:
             yield ("order", index), f"`{label}` stands twice."
-        named.add(word)
-    left = [label for word, label in known.items() if word not in named]
-    if left:
-        yield ("order",), f"The order leaves out {list_names(left)}."
+        named.add(folded)
+
+    missing = [label for folded, label in label_by_folded.items() if folded not in named]
+    if missing:
+        yield ("order",), f"The order leaves out {list_names(missing)}."
 
 
-def name_issues(names: Iterable[tuple[Path, str]]) -> Issues:
+def name_issues(names: Iterable[tuple[Path, str]]) -> PathMessages:
     """Find names that stand twice, by the path and name of every criterion."""
-    seen: dict[str, Path] = {}
+    first_path: dict[str, Path] = {}
     for path, name in names:
-        first = seen.setdefault(fold_label(name), path)
+        first = first_path.setdefault(fold_label(name), path)
         if first != path:
             yield (*path, "name"), f"`{name}` is already the name of {pointer(first)}."
 
