@@ -59,7 +59,7 @@ def test_tool_that_needs_less_is_listed_with_the_reason():
     behind = page.partition("## Where deemster is not ahead")[2]
     assert "| installed size | 100 MB | small 50.0 MB | deemster brings numpy" in behind
     assert "large" not in behind
-    assert "|  | small 1 | 50.0 MB |  | **0.50** |  |" in page
+    assert "|  | small 1 | 50.0 MB |  | **0.50** |" in page
 
 
 def test_peer_that_needs_as_much_is_not_listed():

@@ -87,7 +87,7 @@ def benchmark_page(results: dict[str, Any]) -> str:
 def _section(part: Row) -> Iterator[str]:
     texts = TEXTS["parts"][part["part"]]
     yield f"### {texts['title']}\n\n{texts['words']}\n\n`.venv/bin/python {part['command']}`\n"
-    yield "| work | tool | needs | samples | times less | goal |\n|---|---|---:|---:|---:|---|"
+    yield "| work | tool | needs | samples | times less |\n|---|---|---:|---:|---:|"
     for work, (ours, *others) in work_rows(part).items():
         if ours["tool"] != OURS:
             continue
@@ -97,7 +97,7 @@ def _section(part: Row) -> Iterator[str]:
             words = work if row is ours else ""
             tool = f"{row['tool']} {row.get('version') or ''}".strip()
             samples = f"{row['samples']:,}" if row.get("samples") else ""
-            cells = (words, tool, _amount(row), samples, _times(row, ours), _goal(row))
+            cells = (words, tool, _amount(row), samples, _times(row, ours))
             yield f"| {' | '.join(cells)} |"
     notes = [f"- {row['tool']}: {row['note']}." for row in part["rows"] if row.get("note") and row["value"] is not None]
     yield "\n".join(["", *notes, ""] if notes else [""])
@@ -153,9 +153,3 @@ def _times(row: Row, ours: Row) -> str:
         return ""
     told = _number(row["ratio"])
     return f"**{told}**" if is_behind(row, ours) else told
-
-
-def _goal(row: Row) -> str:
-    if not row.get("goal") or row.get("ratio") is None:
-        return ""
-    return f"{row['goal']:,}, {'reached' if row['ratio'] >= row['goal'] else '**missed**'}"
