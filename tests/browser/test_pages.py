@@ -54,7 +54,7 @@ def test_run_shows_numbers_with_intervals_cohorts_causes_and_gate(browser_thread
     expect(page.get_by_role("heading", name="Unscored, by cause")).to_be_visible()
     expect(page.get_by_role("heading", name="Repetitions")).to_be_visible()
     # Of the three attacks, the one at 4 got through both times.
-    expect(page.get_by_role("heading", name="Attacks: 0.333 succeed")).to_be_visible()
+    expect(page.get_by_role("heading", name="Attacks: 0.33 succeed")).to_be_visible()
     expect(page.get_by_role("row", name="jailbreak")).to_contain_text("high")
     page.locator(".heatmap tbody tr", has_text="urgent").get_by_role("link").first.click()
     expect(page).to_have_url(re.compile(r"/samples\?only=tag(:|%3A)urgent&metric=exact-match&passed=no"))

@@ -241,7 +241,7 @@ def test_run_that_nobody_labelled_in_the_viewer_says_how(shop):
     assert called("run", "suite.yml", "--quiet", "--name", "third").exit_code == 0
     done = called("agreement", "third", "--labels", "viewer")
     assert done.exit_code == 2
-    assert "deemster view --annotator NAME" in done.stderr
+    assert "deemster view --annotator YOUR_NAME" in done.stderr
 
 
 def test_page_shows_the_main_numbers(tmp_path):

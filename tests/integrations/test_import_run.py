@@ -129,7 +129,7 @@ def test_pages_sheets_briefs_and_alignment_work_on_an_imported_run(imported):
         assert client.get(f"runs/only/samples/{position}")["id"] == sample.id
     assert "Nobody has labelled" in called("agreement", "only").output
     answer_all(client, run, lambda position, options: options[position % 2])
-    assert client.get("runs/only/alignment")["available"] is True
+    assert client.get("runs/only/agreement")["available"] is True
     aligned = called("agreement", "only", "--set", "n_bootstrap=20", "--to", "-")
     assert aligned.exit_code == 0
     assert json.loads(aligned.stdout)["n_items"] > 0

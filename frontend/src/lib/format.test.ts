@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fileOfKey } from "./exported_data";
-import { formatCost, formatDifference, formatInterval, formatMilliseconds, formatNumber, formatPlural, formatVisible } from "./format";
+import { formatCost, formatDifference, formatInterval, formatMilliseconds, formatNumber, formatPlural, formatRate, formatVisible } from "./format";
 
 describe("numbers", () => {
   it("that are undefined are n/a, not 0", () => {
@@ -9,10 +9,14 @@ describe("numbers", () => {
     expect(formatInterval(null)).toBe("no interval");
   });
 
+  it("that are shares have the decimals that their interval supports", () => {
+    expect([formatRate(0.5, [0.32, 0.81]), formatRate(0.8166, [0.811, 0.823]), formatRate(0.5, null)]).toEqual(["0.50", "0.817", "0.50"]);
+  });
+
   it("have a fixed number of decimals, and differences a sign", () => {
-    expect(formatNumber(0.5)).toBe("0.500");
-    expect([formatDifference(0.125), formatDifference(-0.125), formatDifference(-0.00001)]).toEqual(["+0.125", "−0.125", "0.000"]);
-    expect(formatInterval([0.1, 0.25], 2)).toBe("0.10 to 0.25");
+    expect(formatNumber(0.5)).toBe("0.50");
+    expect([formatDifference(0.25), formatDifference(-0.25), formatDifference(-0.00001)]).toEqual(["+0.25", "−0.25", "0.00"]);
+    expect(formatInterval([0.1, 0.25])).toBe("0.10 to 0.25");
     expect([formatPlural(1, "run"), formatPlural(1200, "run")]).toEqual(["1 run", "1,200 runs"]);
     expect([formatMilliseconds(12.4), formatMilliseconds(1500), formatMilliseconds(600000)]).toEqual(["12 ms", "1.50 s", "10 min"]);
   });

@@ -4,7 +4,7 @@ export type Interval = [number, number] | null | undefined;
 
 const UNDEFINED = "n/a";
 
-export function formatNumber(value: number | null | undefined, digits = 3): string {
+export function formatNumber(value: number | null | undefined, digits = 2): string {
   return value === null || value === undefined || !Number.isFinite(value) ? UNDEFINED : value.toFixed(digits);
 }
 
@@ -12,7 +12,7 @@ export function formatCount(value: number | null | undefined): string {
   return value === null || value === undefined ? UNDEFINED : value.toLocaleString("en-US");
 }
 
-export function formatInterval(interval: Interval, digits = 3): string {
+export function formatInterval(interval: Interval, digits = 2): string {
   return interval ? `${formatNumber(interval[0], digits)} to ${formatNumber(interval[1], digits)}` : "no interval";
 }
 
@@ -39,7 +39,7 @@ export function formatRateInterval(interval: Interval): string {
 }
 
 /** A difference, with its sign: "+0.125". */
-export function formatDifference(value: number | null | undefined, digits = 3): string {
+export function formatDifference(value: number | null | undefined, digits = 2): string {
   if (value === null || value === undefined) return UNDEFINED;
   const text = value.toFixed(digits);
   return Number(text) === 0 ? (0).toFixed(digits) : value > 0 ? `+${text}` : text.replace("-", "−");

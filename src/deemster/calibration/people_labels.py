@@ -142,8 +142,8 @@ def labelled_votes(store: Store, row: RunRow) -> Votes:
         return _grading_votes(store, row, drawn or labels, sampling)
     if not labels:
         raise ReportError(
-            f"Nobody has labelled the run `{row.id}`: `deemster view --annotator NAME` does. Labels in a file of their "
-            "own are given by `--dataset`."
+            f"Nobody has labelled the run `{row.id}` yet. Start: `deemster view --annotator YOUR_NAME`, or name a file "
+            "of labels with `--labels`."
         )
     counted = drawn or labels
     labelled = {(label.metric, label.criterion) for label in counted}

@@ -54,7 +54,7 @@ def viewer_labels(store: Store, run: str, *, warn: Callable[[str], None]) -> lis
     """
     given = [label for label in store.labels(run) if label.verdict is not None]
     if not given:
-        raise DatasetError(f"Nobody has labelled the run `{run}` in the viewer: `deemster view --annotator NAME`.")
+        raise DatasetError(f"Nobody has labelled the run `{run}` yet. Start: `deemster view --annotator YOUR_NAME`.")
     ids = [sample.id for sample in store.samples(run, content=False)]
     labels = [
         HumanLabel(
