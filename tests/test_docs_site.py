@@ -157,6 +157,13 @@ def test_search_finds_what_is_asked_first(question, search):
     assert urls[0].startswith(QUESTIONS[question]), urls[:5]
 
 
+@pytest.mark.parametrize("word", ["timeout", "resume", "cache", "judge", "store"])
+def test_what_tells_how_comes_before_what_tells_of_the_past(word, search):
+    urls = search.evaluate("question => Search.find(question).map((entry) => entry.url)", word)
+    seldom = ("about/", "decisions/", "architecture", "files.html")
+    assert [url for url in urls[:5] if url.startswith(seldom)] == []
+
+
 def test_search_shows_results_with_their_text_from_disk(search):
     first = search.locator("#search-results li").first
     assert first.locator("a").get_attribute("href") == "guide/runs.html#resume"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -216,3 +217,26 @@ def test_completion_script_is_printed(shell):
     result = called("completion", shell)
     assert result.exit_code == 0
     assert "_DEEMSTER_COMPLETE" in result.stdout
+
+
+LOADED = """
+import sys
+from deemster.cli import app
+try:
+    app(["run", "suite.yml", "--quiet", "--store", "runs.db"])
+finally:
+    print(*sorted({name.split(".")[1] for name in sys.modules if name.startswith("deemster.")}))
+"""
+
+
+def test_plain_run_loads_no_room_that_its_suite_does_not_need(tmp_path):
+    (tmp_path / "golden.jsonl").write_text('{"id": "a", "input": {}, "expected_output": "yes"}\n')
+    (tmp_path / "outputs.jsonl").write_text('{"id": "a", "output": "yes"}\n')
+    (tmp_path / "suite.yml").write_text(
+        "dataset: golden.jsonl\ntarget: {outputs: outputs.jsonl}\nmetrics: [exact-match, rouge-l]\n"
+    )
+    done = subprocess.run([sys.executable, "-c", LOADED], cwd=tmp_path, capture_output=True, check=False, text=True)
+    assert done.returncode == 0, done.stderr
+    rooms = set(done.stdout.split())
+    assert {"evaluation", "store"} < rooms
+    assert not rooms & {"agreement", "attack", "audit", "calibration", "comparison", "grading", "monitoring", "remote"}

@@ -119,7 +119,6 @@ def run_and_report(
         Exit: Always, with the exit code.
     """
     from deemster.engine.stop_request import Stop
-    from deemster.evaluation.confirm_run import check_confirmation
 
     storage = writing.storage
     if storage is not None:
@@ -130,7 +129,10 @@ def run_and_report(
 
     with open_storage(storage, steps.call, keep_prompts=suite.calls.keep_prompts) as stored:
         evaluation = resolve(storage=stored)
-        check_confirmation(evaluation, suite.settings.confirm)
+        if suite.settings.confirm:
+            from deemster.evaluation.confirm_run import check_confirmation
+
+            check_confirmation(evaluation, suite.settings.confirm)
 
         finished = _run(evaluation, suite, writing, stored, stop=stop, raised=raised)
         code = _report(finished, evaluation, writing, stored)
@@ -162,7 +164,6 @@ def _run(
 
     from deemster.engine.run_sync import run_sync
     from deemster.engine.stop_request import interruptible
-    from deemster.evaluation.confirm_run import confirm_report
     from deemster.evaluation.run_evaluation import find_backend, run_evaluation
 
     compared: list[Comparison] = []
@@ -181,6 +182,8 @@ def _run(
         report = run_sync(running)
         if not compared or not confirm:
             return ReportedRun(report, next(iter(compared), None))
+
+        from deemster.evaluation.confirm_run import confirm_report
 
         confirming = confirm_report(report, compared[0], evaluation, confirm, storage, stop=stop, progress=progress)
         report = run_sync(confirming)

@@ -163,6 +163,8 @@ class ReportOptions(NamedTuple):
         Raises:
             ReportError: It cannot be written to some of them; it is to the others.
         """
+        if not self.destinations:
+            return
         from deemster.comparison.comparison_comment import comparison_comment
         from deemster.comparison.comparison_sections import comparison_summary
         from deemster.comparison.failure_brief import report_brief

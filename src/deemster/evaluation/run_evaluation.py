@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
-from deemster.comparison.comparison import Comparison
 from deemster.engine.backend import Backend, InThisProcess, RunWork
 from deemster.engine.execution_handover import Sink
 from deemster.engine.progress import Progress, ProgressCounter
 from deemster.engine.stop_request import Stop
 from deemster.evaluation._constant_judge_warning import ConstantJudgeWatch
-from deemster.evaluation.gate_baseline import compare_with_baseline
 from deemster.evaluation.judge_anchors import anchor_evaluations, judge_anchors
 from deemster.evaluation.preflight_check import check_samples
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.run_writer import open_run_writer
 from deemster.models.clock import Clock
-from deemster.remote.cluster_backend import OnCluster
 from deemster.report import Report
 from deemster.report.build_report import (
     FinishedRun,
@@ -36,12 +34,19 @@ from deemster.results.undeclared_clusters import FEWEST_SAMPLES, MOST_SAMPLES, a
 from deemster.runs.run_storage import NOT_STORED, StoredOrNot
 from deemster.runs.run_timer import RunTimer
 
+if TYPE_CHECKING:
+    from deemster.comparison.comparison import Comparison
+
 IN_THIS_PROCESS = InThisProcess()
 
 
 def find_backend(cluster: str | None) -> Backend:
     """Where an evaluation is run, by the address of a cluster; None for this process."""
-    return IN_THIS_PROCESS if cluster is None else OnCluster(cluster)
+    if cluster is None:
+        return IN_THIS_PROCESS
+    from deemster.remote.cluster_backend import OnCluster  # noqa: PLC0415 - few suites name one
+
+    return OnCluster(cluster)
 
 
 async def run_evaluation(
@@ -118,6 +123,8 @@ async def run_evaluation(
         baseline = record.findings.baseline
         comparison = None
         if baseline is not None:
+            from deemster.evaluation.gate_baseline import compare_with_baseline  # noqa: PLC0415 - few runs have one
+
             baseline, comparison = compare_with_baseline(finished, baseline, evaluation, storage.store)
         if comparison is not None:
             _warn_of(filter(alike_key, comparison.warnings), warn)

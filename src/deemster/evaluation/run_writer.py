@@ -20,7 +20,6 @@ from deemster.evaluation.evaluation_identity import (
     scoring_identity,
     target_name,
 )
-from deemster.evaluation.gate_baseline import pin_baseline
 from deemster.evaluation.preflight_check import CheckedSamples
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.resumed_evaluation import shape_changes
@@ -73,7 +72,11 @@ def open_run_writer(
         ConfigurationError: The run that is to be resumed is another one.
     """
     baseline_rules = None if job.gate is None else job.gate.baseline
-    baseline = None if baseline_rules is None else pin_baseline(baseline_rules, job, storage.store)
+    baseline = None
+    if baseline_rules is not None:
+        from deemster.evaluation.gate_baseline import pin_baseline  # noqa: PLC0415 - few runs have one
+
+        baseline = pin_baseline(baseline_rules, job, storage.store)
     findings = RunFindings(checked.attacks, baseline)
 
     if isinstance(storage, NotStored):

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from deemster.agreement.calibration_result import load_calibration
 from deemster.datasets import Dataset
 from deemster.datasets.human_labels import SuiteCalibration
 from deemster.engine.model_access import (
@@ -259,6 +258,8 @@ def resolve_calibration(suite: Suite, metrics: Sequence[Metric], gate: GateRules
 
 
 def _load_calibration(path: str | Path, metrics: Sequence[Metric]) -> SuiteCalibration:
+    from deemster.agreement.calibration_result import load_calibration  # noqa: PLC0415 - few suites have one
+
     calibration = load_calibration(path)
     labels = {name: figures.labels for name, figures in calibration.metrics.items() if figures.labels is not None}
     run_labels = {metric.name: labels[metric.name] for metric in metrics if metric.name in labels}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from deemster.errors import ConfigurationError, did_you_mean
 from deemster.monitoring.monitoring_page import monitoring_page
 from deemster.monitoring.monitoring_report import monitoring_sections
+from deemster.monitoring.noticed_falls import NoticedFall, noticed_falls
 from deemster.stats import wilson
 from deemster.stats.confidence_interval import Interval, interval_ends
 from deemster.stats.drift_test import Drift, rate_drift
@@ -24,10 +24,6 @@ PERIODS = ("hour", "day", "week", "month")
 BASELINE = 500
 # Control charts flag a rate that lies three standard errors away.
 _SIGMAS = 3.0
-# What the test could see: falls by so much, within so many periods, in so many simulated processes.
-_FALLS = (0.05, 0.1)
-_AHEAD = 50
-_PROCESSES = 50
 
 
 class MonitoredRecord(NamedTuple):
@@ -60,24 +56,6 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
     interval: Interval | None
     limits: Interval | None
     outside: bool
-
-
-class NoticedFall(msgspec.Struct, frozen=True, kw_only=True):
-    """How often the test would notice a fall of the rate after this baseline, by simulation.
-
-    Attributes:
-        records: Scored records of a period.
-        before: The rate of the baseline.
-        after: The rate after the fall.
-        periods: Within so many periods.
-        share: The share of simulated processes in which it is noticed.
-    """
-
-    records: int
-    before: float
-    after: float
-    periods: int
-    share: float
 
 
 class PassRateHistory(Rendered, msgspec.Struct, frozen=True, kw_only=True):
@@ -139,96 +117,111 @@ def track_pass_rate(
     Raises:
         ConfigurationError: `every`, `baseline` or `alpha` is none.
     """
-    start_of = _grouping(every)
+    period_of = _grouping(every)
     if type(baseline) is not int or baseline < 1:
         raise ConfigurationError(f"A baseline is a number of records of at least 1, not {baseline!r}.")
     if not 0 < alpha < 1:
         raise ConfigurationError(f"alpha lies strictly between 0 and 1, not {alpha!r}.")
-    known = list(records)
-    ordered = sorted((record for record in known if record.applies), key=lambda record: record.at)
-    groups = []
-    for number, group in itertools.groupby(enumerate(ordered), key=lambda each: start_of(*each)):
-        members = [record for _, record in group]
-        groups.append((number if isinstance(number, datetime) else members[0].at, members))
-    counts = [_count(members) for _, members in groups]
-    reached = itertools.accumulate(scored for _, scored in counts)
-    last = next((period for period, scored in enumerate(reached, 1) if scored >= baseline), None)
-    drift = None if last is None else rate_drift(counts[:last], counts[last:], alpha=alpha)
-    passed, trials = (sum(column) for column in zip(*counts[:last], strict=True)) if last else (0, 0)
-    expected = None if drift is None else (passed, trials, drift.between or 0.0)
+
+    all_records = list(records)
+    ordered = sorted((record for record in all_records if record.applies), key=lambda record: record.at)
+    periods = _group_by_period(ordered, period_of)
+
+    counts = [(period.passed, period.scored) for period in periods]
+    n_baseline_periods = _count_baseline_periods(periods, baseline)
+    before = counts[:n_baseline_periods]
+    drift = rate_drift(before, counts[n_baseline_periods:], alpha=alpha) if n_baseline_periods else None
+    rate = None if drift is None else _BaselineRate.of(before, drift)
+
     return PassRateHistory(
         every=every,
         n=len(ordered),
         unscored=sum(record.passed is None for record in ordered),
         baseline=baseline,
-        baseline_rate=passed / trials if trials else None,
+        baseline_rate=None if rate is None else rate.passed / rate.scored,
         drift=drift,
-        periods=tuple(_period(*group, *count, expected) for group, count in zip(groups, counts, strict=True)),
-        not_applicable=len(known) - len(ordered),
-        noticed=() if drift is None else tuple(_noticed(counts[:last], drift)),
+        periods=tuple(_summarize(period, rate) for period in periods),
+        not_applicable=len(all_records) - len(ordered),
+        noticed=() if drift is None else tuple(noticed_falls(before, drift)),
         dataset=dataset,
     )
 
 
-def _count(members: Sequence[MonitoredRecord]) -> tuple[int, int]:
-    """Of the records of a period, those that passed and those that are scored."""
-    scored = [record.passed for record in members if record.passed is not None]
-    return sum(scored), len(scored)
+class _PeriodRecords(NamedTuple):
+    """The records of one period."""
+
+    start: datetime
+    records: list[MonitoredRecord]
+
+    @property
+    def scored(self) -> int:
+        return sum(record.passed is not None for record in self.records)
+
+    @property
+    def passed(self) -> int:
+        return sum(bool(record.passed) for record in self.records)
 
 
-def _noticed(baseline: Sequence[tuple[int, int]], drift: Drift) -> Iterator[NoticedFall]:
-    """How often falls after this baseline would be noticed: periods like these are drawn, whose rates vary as here."""
-    passed, trials = (sum(column) for column in zip(*baseline, strict=True))
-    rate, records = passed / trials, max(1, round(trials / len(baseline)))
-    spread = (drift.between or 0.0) / (2 * math.sqrt((passed + 1) * (trials - passed + 1)) / (trials + 2))
-    for fall in _FALLS:
-        if rate <= fall:
-            continue
-        draw = np.random.default_rng(0)
-        found = 0
-        for _ in range(_PROCESSES):
-            means = np.repeat([rate, rate - fall], [len(baseline), _AHEAD])
-            angles = np.arcsin(np.sqrt(means)) + spread * draw.standard_normal(len(means))
-            counts = draw.binomial(records, np.square(np.sin(np.clip(angles, 0, math.pi / 2)))).tolist()
-            drawn = [(count, records) for count in counts]
-            shown = rate_drift(drawn[: len(baseline)], drawn[len(baseline) :], alpha=drift.alpha)
-            found += shown.direction == "down"
-        yield NoticedFall(records=records, before=rate, after=rate - fall, periods=_AHEAD, share=found / _PROCESSES)
+class _BaselineRate(NamedTuple):
+    """The rate of the baseline: its counts, and how much the rates of periods vary beyond chance."""
+
+    passed: int
+    scored: int
+    between: float
+
+    @classmethod
+    def of(cls, counts: Sequence[tuple[int, int]], drift: Drift) -> _BaselineRate:
+        passed, scored = (sum(column) for column in zip(*counts, strict=True))
+        return cls(passed, scored, drift.between or 0.0)
+
+    def limits(self, n: int) -> Interval:
+        """Where a rate of ``n`` records is expected; two added successes and failures keep the limits apart."""
+        rate = (self.passed + 2) / (self.scored + 4)
+        reach = _SIGMAS * math.sqrt(rate * (1 - rate) / n + self.between**2)
+        return Interval(max(0.0, rate - reach), min(1.0, rate + reach))
 
 
-def _period(
-    began: datetime,
-    members: Sequence[MonitoredRecord],
-    passed: int,
-    scored: int,
-    baseline: tuple[int, int, float] | None,
-) -> Period:
-    share = wilson(passed, scored)
-    limits = None if baseline is None or not scored else _limits(*baseline, scored)
+def _group_by_period(
+    ordered: Sequence[MonitoredRecord], period_of: Callable[[int, MonitoredRecord], Hashable]
+) -> list[_PeriodRecords]:
+    """The records of each period; one that is a number of records begins with the first of them."""
+    periods = []
+    for period, group in itertools.groupby(enumerate(ordered), key=lambda numbered: period_of(*numbered)):
+        records = [record for _, record in group]
+        start = period if isinstance(period, datetime) else records[0].at
+        periods.append(_PeriodRecords(start, records))
+    return periods
+
+
+def _count_baseline_periods(periods: Sequence[_PeriodRecords], baseline: int) -> int:
+    """How many of the first periods make the baseline; 0 where there are too few scored records."""
+    scored_so_far = itertools.accumulate(period.scored for period in periods)
+    return next((number for number, scored in enumerate(scored_so_far, 1) if scored >= baseline), 0)
+
+
+def _summarize(period: _PeriodRecords, baseline: _BaselineRate | None) -> Period:
+    passed = period.passed
+    scored = period.scored
+    rate = wilson(passed, scored)
+    limits = None if baseline is None or not scored else baseline.limits(scored)
+
     return Period(
-        start=f"{began:%Y-%m-%dT%H:%M:%SZ}",
-        n=len(members),
-        unscored=len(members) - scored,
+        start=f"{period.start:%Y-%m-%dT%H:%M:%SZ}",
+        n=len(period.records),
+        unscored=len(period.records) - scored,
         passed=passed,
-        pass_rate=share.value,
-        interval=interval_ends(share.interval),
+        pass_rate=rate.value,
+        interval=interval_ends(rate.interval),
         limits=limits,
-        outside=limits is not None and share.value is not None and not limits[0] <= share.value <= limits[1],
+        outside=limits is not None and rate.value is not None and not limits[0] <= rate.value <= limits[1],
     )
 
 
-def _limits(passed: int, trials: int, between: float, n: int) -> Interval:
-    """Where a rate of ``n`` records is expected; two added successes and failures keep the limits apart."""
-    rate = (passed + 2) / (trials + 4)
-    reach = _SIGMAS * math.sqrt(rate * (1 - rate) / n + between**2)
-    return Interval(max(0.0, rate - reach), min(1.0, rate + reach))
-
-
 def _grouping(every: str) -> Callable[[int, MonitoredRecord], Hashable]:
-    """The function that gives the period of a record by its place and time."""
+    """The function that gives the period of a record by its index and time."""
     if every.isascii() and every.isdecimal() and int(every) > 0:
         size = int(every)
-        return lambda place, _: place // size
+        return lambda index, _: index // size
     if every not in PERIODS:
         raise ConfigurationError(
             f"A period is {', '.join(PERIODS)} or a number of records, not `{every}`. {did_you_mean(every, PERIODS)}"
@@ -237,6 +230,7 @@ def _grouping(every: str) -> Callable[[int, MonitoredRecord], Hashable]:
 
 
 def _period_start(at: datetime, every: str) -> datetime:
+    """When the period begins that a time lies in."""
     at = at.replace(minute=0, second=0, microsecond=0)
     if every == "hour":
         return at
