@@ -118,7 +118,7 @@ def test_stopped_rescoring_resumes(tmp_path):
         client = Client(stop)
         asking = build_model_access({"judge": dm.models.Role(client=client, concurrency=1)})
         report, missing = rescored(store, Asking(), access=asking, stop=stop)
-        assert "outputs are not marked (enough)" in missing
+        assert "outputs are not scored (enough)" in missing
         assert report.metric_order == before.metric_order == ("exact-match",)
         report, missing = rescored(store, Asking(), access=asking)
         assert missing is None

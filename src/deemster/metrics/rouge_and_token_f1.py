@@ -25,7 +25,7 @@ class RougeL(BuiltinMetric, frozen=True, kw_only=True):
     No token on either side scores 1, on one side 0. Details: lcs, expected_tokens, actual_tokens, precision, recall.
 
     Options:
-        max_cells: Largest m·n; above it the mark is unscored, `too_large`. Default: 2.5e9, 50,000 x 50,000 tokens.
+        max_cells: Largest m·n; above it the output is unscored, `too_large`. Default: 2.5e9, 50,000 x 50,000 tokens.
 
     Example: `rouge-l` gives `the cat lay on the mat` for `the cat sat on the mat` 10/12 = 0.8333.
 

@@ -168,7 +168,7 @@ class BertscoreLike(EmbeddingScorer, frozen=True, kw_only=True):
         attribute: Whether to list matches: `[expected token, best output token, similarity]`, worst first.
             Default: false.
         attribute_limit: How many matches at most. Default: 50.
-        max_tokens: Most distinct tokens of a side; above it the mark is unscored, `too_large`. Default: 2048.
+        max_tokens: Most distinct tokens of a side; above it the output is unscored, `too_large`. Default: 2048.
 
     Example: with cat (1, 0), dog (0.8, 0.6), car (0, 1), `dog car car` for `cat car` scores 0.9.
 

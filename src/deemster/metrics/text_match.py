@@ -260,7 +260,7 @@ class Levenshtein(NormalizingMetric, frozen=True, kw_only=True):
 
     Options:
         normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
-        max_cells: Largest product of the two lengths; above it the mark is unscored, `too_large`. Default: 1e10.
+        max_cells: Largest product of the two lengths; above it the output is unscored, `too_large`. Default: 1e10.
 
     Example: `levenshtein` gives `sitting` for `kitten` (7 - 3)/7 = 0.5714.
 

@@ -21,11 +21,39 @@ MOST_STUCK = 1_000
 class _Task(NamedTuple):
     """A call to make, and the future that waits for it."""
 
-    loop: asyncio.AbstractEventLoop
+    results: _Results
     waiter: asyncio.Future[Any]
     context: Context
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
+
+
+class _Results:
+    """Results on their way to an event loop, which is woken once for all that came since it last looked.
+
+    Args:
+        loop: The event loop.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._arrived: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
+        self._is_waking = False
+
+    def put(self, waiter: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
+        """Send the result of a call; in any thread."""
+        self._arrived.append((waiter, result, error))
+        if not self._is_waking:
+            self._is_waking = True
+            # The loop may have ended.
+            with contextlib.suppress(RuntimeError):
+                self.loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        # Before the results are taken: whatever comes later wakes the loop again.
+        self._is_waking = False
+        while self._arrived:
+            _resolve(*self._arrived.popleft())
 
 
 class _Worker:
@@ -53,6 +81,7 @@ class WorkerThreads:
         self._name = name
         self._most = at_once + MOST_STUCK
         self._idle: deque[_Worker] = deque()
+        self._results: _Results | None = None
         self._threads = 0
         self._is_closed = False
 
@@ -73,7 +102,9 @@ class WorkerThreads:
             worker = self._idle.pop()
         except IndexError:
             worker = self._start_worker()
-        worker.tasks.put(_Task(loop, waiter, copy_context(), function, arguments))
+        if self._results is None or self._results.loop is not loop:
+            self._results = _Results(loop)
+        worker.tasks.put(_Task(self._results, waiter, copy_context(), function, arguments))
         return await waiter
 
     def close(self) -> None:
@@ -103,9 +134,7 @@ class WorkerThreads:
                 result = task.context.run(task.function, *task.arguments)
             # Idle again before the waiter wakes, so that the next call finds this thread.
             self._idle.append(worker)
-            # The loop may have ended.
-            with contextlib.suppress(RuntimeError):
-                task.loop.call_soon_threadsafe(_resolve, task.waiter, result, caught.error)
+            task.results.put(task.waiter, result, caught.error)
             if self._is_closed:
                 return
             del task, result, caught
