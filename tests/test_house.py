@@ -115,7 +115,7 @@ def test_importing_the_package_reads_no_environment(importing):
 HELPING = """
 import json, sys
 import click
-from deemster.cli.main import COMMANDS, FILES, app
+from deemster.cli.main import COMMANDS, MODULE_NAMES, app
 
 def paths(command, words):
     yield words
@@ -151,9 +151,9 @@ import json, sys
 events = []
 sys.addaudithook(lambda event, values: events.append(event))
 import importlib
-from deemster.cli.main import COMMANDS, FILES, app
+from deemster.cli.main import COMMANDS, MODULE_NAMES, app
 for name in COMMANDS:
-    importlib.import_module(f"deemster.cli.{FILES.get(name, name)}")
+    importlib.import_module(f"deemster.cli.{MODULE_NAMES.get(name, name)}")
 try:
     app(["run", sys.argv[1], "--quiet", "--to", "-", "--store", sys.argv[2]], prog_name="deemster")
 except SystemExit as end:

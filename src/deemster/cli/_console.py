@@ -145,6 +145,21 @@ def warn(message: str) -> None:
     click.echo(f"warning: {message}", err=True)
 
 
+def complain(message: str, *, hint: str | None = None) -> None:
+    """Print an error; text from data never begins a line.
+
+    Args:
+        message: What went wrong.
+        hint: A line after it that says what to do.
+    """
+    first, *rest = message.split("\n")
+    # A standard error that is closed must not change the exit code.
+    with suppress(OSError, ValueError):
+        click.echo("\n".join([f"error: {first}", *(f"       {line}" for line in rest)]), err=True)
+        if hint is not None:
+            click.echo(hint, err=True)
+
+
 @contextmanager
 def show_progress(*, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
     """Show how far a run is: a bar on a terminal, a line every few seconds elsewhere, nothing if quiet."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from deemster.cli._console import note, print_sections, warn
-from deemster.cli.main import complain
+from deemster.cli._console import complain, note, print_sections, warn
 from deemster.cli.report_options import ReportOptions
 from deemster.errors import ExitCode, ReportError, visible
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
 
 import click
 
-from deemster.cli._console import note, show_progress, warn
+from deemster.cli._console import complain, note, show_progress, warn
+from deemster.cli._interruption import leave, leave_interrupted
 from deemster.cli._report_ending import is_worth_resuming, name_run, steps_after_crashes, write_and_print
-from deemster.cli.main import complain, leave, leave_interrupted
 from deemster.cli.options import Command, Flags, group_flags, quiet_option, take_flags
 from deemster.cli.report_options import ReportOptions, run_report_options
 from deemster.cli.store_options import check_storage, open_storage, storage_options, store_flag

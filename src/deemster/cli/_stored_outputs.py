@@ -10,9 +10,9 @@ import click
 from click.core import ParameterSource
 
 from deemster.cli._console import note, show_progress, warn
+from deemster.cli._interruption import TO_CONTINUE, leave, leave_interrupted
 from deemster.cli._report_ending import write_and_print
 from deemster.cli._run_and_report import RunWriting
-from deemster.cli.main import TO_CONTINUE, leave, leave_interrupted
 from deemster.cli.store_options import is_run_name, open_run_store, place_of
 from deemster.errors import ConfigurationError, ExitCode, Issue, plural
 

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from deemster.cli._agreement_inputs import AgreementInputs, Source, input_options
 from deemster.cli._command import Verb
 from deemster.cli._console import note, print_sections, warn
-from deemster.cli.main import run_interruptible
+from deemster.cli._interruption import run_interruptible
 from deemster.cli.model_options import cache_options
 from deemster.cli.options import NumberRange, quiet_option, read_settings, set_option
 from deemster.cli.report_options import RESULT_FORMATS, ReportOptions, result_options, write_result

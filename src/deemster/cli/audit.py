@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deemster.cli._command import VerbGroup
-from deemster.cli.main import run_interruptible
+from deemster.cli._interruption import run_interruptible
 from deemster.cli.model_options import call_options
 from deemster.cli.options import Command, Flags, NumberRange, group_flags, quiet_option, read_settings, set_option
 from deemster.cli.report_options import RESULT_FORMATS, ReportOptions, result_options, write_result

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import note, print_planned_calls, warn, write_out
-from deemster.cli.main import complain
+from deemster.cli._console import complain, note, print_planned_calls, warn, write_out
 from deemster.cli.model_options import cache_options
 from deemster.errors import DeemsterError, ExitCode, plural, visible
 

@@ -10,8 +10,8 @@ import click
 
 from deemster.cli._command import Verb
 from deemster.cli._console import print_sections, warn
+from deemster.cli._interruption import run_interruptible
 from deemster.cli._report_ending import warn_of_open_checks
-from deemster.cli.main import run_interruptible
 from deemster.cli.options import NumberRange, only_option, read_settings, set_option, take_only
 from deemster.cli.report_options import ReportOptions, comparison_options
 from deemster.cli.store_options import find_store, store_option

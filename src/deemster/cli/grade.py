@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import note, print_planned_calls, print_sections, warn
-from deemster.cli.main import complain, run_interruptible
+from deemster.cli._console import complain, note, print_planned_calls, print_sections, warn
+from deemster.cli._interruption import run_interruptible
 from deemster.cli.model_options import ModelOptions, dry_run_option, model_options
 from deemster.cli.options import (
     Command,

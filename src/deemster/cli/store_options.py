@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from deemster.cli._console import note
-from deemster.cli.main import TO_CONTINUE
+from deemster.cli._interruption import TO_CONTINUE
 from deemster.cli.options import NONE, Command, Decorator, Flags, add_options, group_flags, take_flags
 from deemster.errors import ConfigurationError
 
