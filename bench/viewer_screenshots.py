@@ -1,8 +1,9 @@
-"""Takes the pictures of the viewer that the documents show: the main pages, light, dark and on a phone.
+"""Takes the pictures that the documents show: the viewer's main pages and an HTML report, light, dark and on a phone.
 
-Runs examples into a store of its own, opens `deemster view` on it in Chromium, and writes `docs/images/viewer-*.png`.
+Runs examples into a store of its own, opens `deemster view` on it in Chromium, and writes `docs/images/viewer-*.png`
+and `docs/pictures/html-report-*.png`.
 
-Usage: .venv/bin/python bench/viewer_screenshots.py [name ...]
+Usage: .venv/bin/python bench/viewer_screenshots.py [name ...]     (a page of the viewer, or `report`)
 """
 
 import random
@@ -20,6 +21,7 @@ from chromium import launch, viewer_process
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
+PICTURES = ROOT / "docs" / "pictures"
 EXAMPLES = ROOT / "examples"
 
 SHARES = {
@@ -102,6 +104,19 @@ def take(browser, address, wanted):
         context.close()
 
 
+def take_report(browser, store):
+    """Take the pictures of the first screen of a report."""
+    page_file = store.parent / "report.html"
+    deemster("show", "rag-1", "--store", store, "--to", page_file)
+    looks = {"light": ("light", 1000, 1180), "dark": ("dark", 1000, 1180), "400": ("light", 400, 1100)}
+    for look, (scheme, width, height) in looks.items():
+        context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height})
+        page = context.new_page()
+        page.goto(page_file.as_uri())
+        page.screenshot(path=PICTURES / f"html-report-{look}.png")
+        context.close()
+
+
 def main(wanted):
     """Make the store, start the viewer, take the pictures."""
     IMAGES.mkdir(exist_ok=True)
@@ -110,6 +125,8 @@ def main(wanted):
         with viewer_process(store, "--annotator", "ada") as address:
             browser = launch(playwright)
             take(browser, address, wanted)
+            if not wanted or "report" in wanted:
+                take_report(browser, store)
             browser.close()
 
 

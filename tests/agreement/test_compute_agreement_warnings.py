@@ -151,7 +151,7 @@ def test_ground_truth_of_only_nulls_is_unlabelled():
 
 def test_every_warning_is_explained_in_the_reference():
     root = Path(__file__).parent.parent.parent
-    names = ("_labelled_votes.py", "_item_clusters.py", "_build_result.py")
+    names = ("_vote_warnings.py", "_item_clusters.py", "_build_result.py")
     sources = "".join((root / "src/deemster/agreement" / name).read_text() for name in names)
     page = (root / "docs/reference/files.md").read_text(encoding="utf-8")
     section = page.partition("### Warnings")[2].partition("\n#")[0]

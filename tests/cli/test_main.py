@@ -67,26 +67,26 @@ def test_help_lists_the_commands_in_groups_with_the_line_of_each():
             assert line in " ".join(called(command, "--help").stdout.split())
 
 
-@pytest.mark.parametrize("named", _retired.FLAGS)
+@pytest.mark.parametrize("named", _retired.GONE_FLAGS)
 def test_retired_flag_says_what_to_do_instead(named):
     *command, flag = named.split()
     result = called(*(command or ["show"]), "file", flag, "value")
     assert result.exit_code == 2
-    assert f"`{flag}` is gone. {_retired.FLAGS[named]}" in result.stderr
+    assert f"`{flag}` is gone. {_retired.GONE_FLAGS[named]}" in result.stderr
 
 
-@pytest.mark.parametrize("command", _retired.COMMANDS)
+@pytest.mark.parametrize("command", _retired.GONE_COMMANDS)
 def test_retired_command_says_what_to_do_instead(command):
     result = called(command, "latest")
     assert result.exit_code == 2
-    assert f"`{command}` is gone. {_retired.COMMANDS[command]}" in result.stderr
+    assert f"`{command}` is gone. {_retired.GONE_COMMANDS[command]}" in result.stderr
 
 
-@pytest.mark.parametrize("verb", _retired.VERBS)
+@pytest.mark.parametrize("verb", _retired.GONE_VERBS)
 def test_retired_verb_says_what_to_do_instead(verb):
     result = called(*verb.split())
     assert result.exit_code == 2
-    assert f"`{verb}` is gone. {_retired.VERBS[verb]}" in result.stderr
+    assert f"`{verb}` is gone. {_retired.GONE_VERBS[verb]}" in result.stderr
 
 
 def renamed():
@@ -107,17 +107,19 @@ def test_old_line_of_the_changelog_is_answered_and_the_new_one_can_be_read(befor
 
 def test_changelog_has_the_lines_of_every_command_that_is_gone():
     old = " ".join(before for before, _ in renamed())
-    assert all(f"deemster {words}" in old for words in (*_retired.COMMANDS, *_retired.VERBS) if words not in EARLIER)
+    assert all(
+        f"deemster {words}" in old for words in (*_retired.GONE_COMMANDS, *_retired.GONE_VERBS) if words not in EARLIER
+    )
 
 
 def test_changelog_has_a_line_of_every_flag_that_is_gone():
     old = [shlex.split(before) for before, _ in renamed()]
     flags = {word.partition("=")[0] for words in old for word in words if word.startswith("--")}
-    gone = {name.split()[-1] for name in _retired.FLAGS} - EARLIER_FLAGS - SUITE_KEYS
+    gone = {name.split()[-1] for name in _retired.GONE_FLAGS} - EARLIER_FLAGS - SUITE_KEYS
     assert gone <= flags
 
 
-@pytest.mark.parametrize(("word", "meant"), _retired.MEANT.items())
+@pytest.mark.parametrize(("word", "meant"), _retired.OTHER_TOOLS.items())
 def test_word_of_another_tool_is_answered_with_the_command_that_is_meant(word, meant):
     result = called(word, "suite.yml")
     assert result.exit_code == 2

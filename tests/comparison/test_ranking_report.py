@@ -31,7 +31,7 @@ def test_every_form_says_the_same(ranking, tmp_path):
     name = ranking.runs[1].run.id
     assert ranking.verdict == f"The best run is {name}."
     assert (tmp_path / "r.md").read_text(encoding="utf-8").startswith(f"# The best run is <code>{name}</code>.")
-    assert "<h1>The best run is " in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "</svg>The best run is " in (tmp_path / "r.html").read_text(encoding="utf-8")
     assert ranking._repr_html_().startswith("<div>\n<h2>The best run is ")
     table = ranking.to_dataframe()
     assert table.best_rank.tolist() == [2, 1, 2]

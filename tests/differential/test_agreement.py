@@ -30,7 +30,7 @@ from deemster.stats import (
 from deemster.stats import confusion_tables as tables
 from deemster.stats.cohen_kappa import kappa_from_table
 from deemster.stats.fleiss_gwet import encode_ratings
-from deemster.stats.krippendorff_alpha import _from_table, _from_values, _values_by_level
+from deemster.stats.krippendorff_alpha import _from_table, _from_values, _level_values
 from tests.differential.peers import quiet
 
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
@@ -159,7 +159,7 @@ def test_alpha_equals_krippendorff_package(votes):
 @given(panels)
 def test_alpha_without_coincidence_table_equals_alpha_with_it(votes):
     codes, scale = encode_ratings(votes)
-    worth = _values_by_level(LEVELS, scale, ordered=False)
+    worth = {level: _level_values(level, scale, ordered=False) for level in LEVELS}
     units = (codes >= 0).sum(axis=0)
     long, short = _from_table(codes, units, scale, worth), _from_values(codes, units, scale, worth)
     pairable = sum(sum(vote is not None for vote in unit) >= 2 for unit in zip(*votes, strict=True))

@@ -9,6 +9,11 @@ describe("numbers", () => {
     expect(formatInterval(null)).toBe("no interval");
   });
 
+  it("are rounded half to even, as Python does", () => {
+    expect([0.625, 0.375, 0.875, 0.615, 0.125, 0.995].map((value) => formatNumber(value))).toEqual(["0.62", "0.38", "0.88", "0.61", "0.12", "0.99"]);
+    expect([formatNumber(0.0625, 3), formatNumber(2.5, 0), formatNumber(-0.625)]).toEqual(["0.062", "2", "-0.62"]);
+  });
+
   it("that are shares have the decimals that their interval supports", () => {
     expect([formatRate(0.5, [0.32, 0.81]), formatRate(0.8166, [0.811, 0.823]), formatRate(0.5, null)]).toEqual(["0.50", "0.817", "0.50"]);
   });

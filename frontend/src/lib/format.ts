@@ -5,7 +5,15 @@ export type Interval = [number, number] | null | undefined;
 const UNDEFINED = "n/a";
 
 export function formatNumber(value: number | null | undefined, digits = 2): string {
-  return value === null || value === undefined || !Number.isFinite(value) ? UNDEFINED : value.toFixed(digits);
+  return value === null || value === undefined || !Number.isFinite(value) ? UNDEFINED : rounded(value, digits);
+}
+
+/** A number rounded half to even, as every command rounds: 0.625 is 0.62 here too, where `toFixed` says 0.63. */
+function rounded(value: number, digits: number): string {
+  // Only a multiple of a power of a half lies exactly between two decimals.
+  const isTie = Math.abs(value * 2 ** (digits + 1)) % 2 === 1;
+  const below = Math.floor(value * 10 ** digits);
+  return isTie ? ((below % 2 === 0 ? below : below + 1) / 10 ** digits).toFixed(digits) : value.toFixed(digits);
 }
 
 export function formatCount(value: number | null | undefined): string {

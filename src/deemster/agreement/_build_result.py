@@ -10,9 +10,9 @@ import numpy as np
 
 from deemster.agreement._agreement_statistics import Statistics
 from deemster.agreement._contingency_counts import CriterionGroup
-from deemster.agreement._criterion_columns import CriterionColumn, Floats
+from deemster.agreement._criterion_columns import CriterionColumn, Floats, is_failed
 from deemster.agreement._error_intervals import bias_with_interval
-from deemster.agreement._labelled_votes import FAILED_BELOW, LabelledVotes
+from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement._numeric_agreement import correlation_result, numeric_metrics
 from deemster.agreement._score_statistics import CORRELATIONS, ICC_FORMS
 from deemster.agreement._tag_slices import FEWEST_ITEMS, SliceEstimates
@@ -473,7 +473,7 @@ def _raw_votes(votes: LabelledVotes, judge: int) -> tuple[Floats, int, int]:
         labelled = column.truth >= 0
         truth = column.truth[labelled]
         codes = column.votes[labelled, judge]
-        failed += int((codes < FAILED_BELOW).sum())
+        failed += int(is_failed(codes).sum())
         abstained += sum(int((codes == code).sum()) for code in column.criterion.abstentions)
         if column.criterion.kind == "binary":
             is_verdict = codes >= 0

@@ -13,6 +13,7 @@ from deemster.agreement._verdict_classes import AbstentionModes, Codes, VerdictC
 from deemster.datasets import Derived, Votes
 from deemster.errors import InputError, Issue, visible
 from deemster.rubrics import Criterion
+from deemster.rubrics.verdicts import MISSING
 
 Indices: TypeAlias = NDArray[np.intp]
 Floats: TypeAlias = NDArray[np.float64]
@@ -63,6 +64,11 @@ class CriterionColumn:
     truth_classes: Codes
     final_classes: Codes
     vote_classes: Codes
+
+
+def is_failed(codes: Codes) -> NDArray[np.bool_]:
+    """Where the call failed that should have given a verdict; a verdict may also just be missing."""
+    return codes < MISSING
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -47,9 +47,9 @@ def annotator_tests(
     """
     check_test_options(epsilon=epsilon, q=q, min_items=min_items)
     votes = read_labelled_votes(result, dataset, modes=AbstentionModes(cannot_assess, na_mode))
-    place = None if judge is None else votes.judge_place(judge)
+    index = None if judge is None else votes.judge_index(judge)
     annotators = read_annotators(votes)
     if len(annotators.names) < FEWEST_ANNOTATORS:
         found = plural(len(annotators.names), "annotator")
         raise InputError(f"The alternative annotator test needs three annotators; {found} labelled these items.")
-    return annotator_trials_by_criterion(votes, annotators, judge=place, epsilon=epsilon, q=q, min_items=min_items)
+    return annotator_trials_by_criterion(votes, annotators, judge=index, epsilon=epsilon, q=q, min_items=min_items)

@@ -73,7 +73,7 @@ def compare_judges(
         raise InputError(f"Judges are compared by the smoothed bootstrap alone, not by {options.method!r}.")
     modes = AbstentionModes(cannot_assess, na_mode)
     votes = read_labelled_votes(result, dataset, modes=modes, cluster=cluster)
-    judges = votes.judge_place(a), votes.judge_place(b)
+    judges = votes.judge_index(a), votes.judge_index(b)
     if a == b:
         raise InputError(f"A judge is compared with another one, not {visible(a, limit=60)!r} with itself.")
     pair = _pair_judges(votes, judges)

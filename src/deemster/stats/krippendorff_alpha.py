@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, overload
+import itertools
+from collections.abc import Hashable, Iterable
+from typing import TypeAlias, overload
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats._label_codes import Codes, Labels
 from deemster.stats.agreement_from_sums import LEVELS, Level, alpha_from_coincidences
@@ -18,6 +19,8 @@ from deemster.stats.rank_correlation import centred_ranks
 # With more distinct values than this a table of coincidences costs more than it saves.
 WIDEST_TABLE = 200
 _BLOCK = 1024
+
+Mask: TypeAlias = NDArray[np.bool_]
 
 
 class Alpha(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,79 +82,91 @@ def krippendorff_alpha(
     for name in levels:
         if name not in LEVELS:
             raise ValueError(f"A level is {', '.join(LEVELS)}, not {name!r}.")
+
     codes, scale = encode_ratings(data, labels=labels)
-    values_by_level = _values_by_level(levels, scale, ordered=labels is not None)
+    values_by_level = {name: _level_values(name, scale, ordered=labels is not None) for name in levels}
     present = codes >= 0
-    units = present.sum(axis=0)
-    n, votes = int((units >= 2).sum()), int(units[units >= 2].sum())
-    compute = _from_table if len(scale) <= WIDEST_TABLE else _from_values
-    values = compute(codes, units, scale, values_by_level)
+    votes_per_unit = present.sum(axis=0)
+    pairable = votes_per_unit >= 2
+    n = int(pairable.sum())
+    votes = int(votes_per_unit[pairable].sum())
     missing = int(codes.size - present.sum())
+
+    compute = _from_table if len(scale) <= WIDEST_TABLE else _from_values
+    alpha_by_level = compute(codes, votes_per_unit, scale, values_by_level)
     results = {
-        name: Alpha(value=values[name] if n >= 2 else None, level=name, n=n, votes=votes, missing=missing)
+        name: Alpha(value=alpha_by_level[name] if n >= 2 else None, level=name, n=n, votes=votes, missing=missing)
         for name in levels
     }
     return results[levels[0]] if isinstance(level, str) else results
 
 
-def _values_by_level(levels: Sequence[Level], scale: Labels, *, ordered: bool) -> dict[Level, Floats]:
-    """What each label is worth at each level: its place, or its own value."""
-    places = np.arange(len(scale), dtype=np.float64)
-    values_by_level: dict[Level, Floats] = {}
-    numbers = all(isinstance(label, int | float) for label in scale)
-    for name in levels:
-        if name in {"interval", "ratio"}:
-            if not numbers or not np.isfinite(np.array(scale, dtype=np.float64)).all():
-                raise ValueError(f"The {name} level needs labels that are finite numbers.")
-            values_by_level[name] = np.array(scale, dtype=np.float64)
-            if name == "ratio" and (values_by_level[name] < 0).any():
-                raise ValueError("The ratio level has a true zero, so no label may be negative.")
-        else:
-            if name == "ordinal" and not numbers and not ordered:
-                raise ValueError("The order of words is not that of the alphabet: give the scale as `labels`.")
-            values_by_level[name] = places
-    return values_by_level
+def _level_values(level: Level, scale: Labels, *, ordered: bool) -> Floats:
+    """What each label is worth at a level: its rank, or its own value."""
+    are_numbers = all(isinstance(label, int | float) for label in scale)
+    if level == "ordinal" and not are_numbers and not ordered:
+        raise ValueError("The order of words is not that of the alphabet: give the scale as `labels`.")
+    if level in {"nominal", "ordinal"}:
+        return np.arange(len(scale), dtype=np.float64)
+
+    if not are_numbers or not np.isfinite(np.array(scale, dtype=np.float64)).all():
+        raise ValueError(f"The {level} level needs labels that are finite numbers.")
+    values = np.array(scale, dtype=np.float64)
+    if level == "ratio" and (values < 0).any():
+        raise ValueError("The ratio level has a true zero, so no label may be negative.")
+    return values
 
 
-def _from_table(codes: Codes, units: Codes, scale: Labels, by_level: dict[Level, Floats]) -> dict[Level, float | None]:
+def _from_table(
+    codes: Codes, votes_per_unit: Codes, scale: Labels, by_level: dict[Level, Floats]
+) -> dict[Level, float | None]:
     """Alpha from the table of coincidences, made once for all levels."""
     if not scale:
         return dict.fromkeys(by_level)
+
     counts = vote_counts(codes, len(scale))
-    pairable = units >= 2
-    weights = np.where(pairable, 1 / np.maximum(units - 1, 1), 0.0)
+    pairable = votes_per_unit >= 2
+    has_one_value = np.count_nonzero(pairable @ counts) < 2
+    if has_one_value:
+        return dict.fromkeys(by_level)
+
+    weights = np.where(pairable, 1 / np.maximum(votes_per_unit - 1, 1), 0.0)
     observed = (counts * weights[:, None]).T @ counts
     observed[np.diag_indices(len(scale))] -= weights @ counts
-    single = np.count_nonzero(pairable @ counts) < 2
     return {
-        name: None if single else float_or_none(alpha_from_coincidences(observed, name, values=values).item())
-        for name, values in by_level.items()
+        level: float_or_none(alpha_from_coincidences(observed, level, values=values).item())
+        for level, values in by_level.items()
     }
 
 
-def _from_values(codes: Codes, units: Codes, scale: Labels, by_level: dict[Level, Floats]) -> dict[Level, float | None]:
+def _from_values(
+    codes: Codes, votes_per_unit: Codes, scale: Labels, by_level: dict[Level, Floats]
+) -> dict[Level, float | None]:
     """Alpha without a table of coincidences, for scores that hardly repeat."""
-    paired_codes = codes[:, units >= 2].T
+    paired_codes = codes[:, votes_per_unit >= 2].T
     present = paired_codes >= 0
-    answers: dict[Level, float | None] = {}
-    for name, values in by_level.items():
-        if name == "nominal":
-            answers[name] = _nominal(paired_codes, present, len(scale))
-            continue
-        if name == "ratio":
-            answers[name] = _ratio(paired_codes, present, values)
-            continue
-        amounts = np.full(paired_codes.shape, np.nan)
-        # The ordinal difference is the distance of mid-ranks, so ordinal is interval on them.
-        amounts[present] = (
-            centred_ranks(paired_codes[present].astype(np.float64))
-            if name == "ordinal"
-            else values[paired_codes[present]]
-        )
-        if present.any():
-            amounts -= np.nanmean(amounts)
-        answers[name] = float_or_none(interval_alpha(spread_features(amounts).sum(axis=0)).item())
-    return answers
+    alpha_by_level: dict[Level, float | None] = {}
+    for level, values in by_level.items():
+        if level == "nominal":
+            alpha_by_level[level] = _nominal(paired_codes, present, len(scale))
+        elif level == "ratio":
+            alpha_by_level[level] = _ratio(paired_codes, present, values)
+        else:
+            # The ordinal difference is the distance of mid-ranks, so ordinal is interval on them.
+            scores = values[paired_codes[present]]
+            if level == "ordinal":
+                scores = centred_ranks(scores).astype(np.float64)
+            alpha_by_level[level] = _interval(present, scores)
+    return alpha_by_level
+
+
+def _interval(present: Mask, scores: Floats) -> float | None:
+    """Alpha at the interval level, by what each unit adds to it."""
+    ratings = np.full(present.shape, np.nan)
+    ratings[present] = scores
+    if present.any():
+        ratings -= np.nanmean(ratings)
+    return float_or_none(interval_alpha(spread_features(ratings).sum(axis=0)).item())
 
 
 def spread_features(ratings: ArrayLike) -> Floats:
@@ -171,11 +186,15 @@ def spread_features(ratings: ArrayLike) -> Floats:
     present = ~np.isnan(values)
     votes = present.sum(axis=1)
     pairable = votes >= 2
-    filled = np.where(present & pairable[:, None], values, 0.0)
     votes = np.where(pairable, votes, 0)
+    counts = present & pairable[:, None]
+
+    filled = np.where(counts, values, 0.0)
     sums = filled.sum(axis=1)
-    about = np.where(present & pairable[:, None], filled - (sums / np.maximum(votes, 1))[:, None], 0.0)
-    within = np.square(about).sum(axis=1) * votes / np.maximum(votes - 1, 1)
+    means = sums / np.maximum(votes, 1)
+    deviations = np.where(counts, filled - means[:, None], 0.0)
+
+    within = np.square(deviations).sum(axis=1) * votes / np.maximum(votes - 1, 1)
     return np.column_stack([within, sums, np.square(filled).sum(axis=1), votes, pairable])
 
 
@@ -197,34 +216,56 @@ def interval_alpha(sums: ArrayLike) -> Floats:
     return np.asarray(1 - (votes - 1) * quotient(within, np.where(defined, spread, 0.0)))
 
 
-def _nominal(paired_codes: Codes, present: np.ndarray[Any, Any], size: int) -> float | None:
+def _nominal(paired_codes: Codes, present: Mask, n_labels: int) -> float | None:
+    """1 - (n - 1)·(n - Σ n_uc·(n_uc - 1)/(m_u - 1))/(n² - Σ n_c²) over units u of m_u votes and labels c.
+
+    None where all votes are one label.
+    """
     votes = present.sum(axis=1)
     total = int(votes.sum())
-    cells, sizes = np.unique((np.arange(len(paired_codes))[:, None] * size + paired_codes)[present], return_counts=True)
-    agreeing = float((sizes * (sizes - 1) / (votes[cells // size] - 1)).sum())
-    disagreement = total * total - float(np.square(np.bincount(paired_codes[present], minlength=size)).sum())
-    return 1 - (total - 1) * (total - agreeing) / disagreement if disagreement else None
+
+    cell_of_vote = (np.arange(len(paired_codes))[:, None] * n_labels + paired_codes)[present]
+    cells, cell_sizes = np.unique(cell_of_vote, return_counts=True)
+    agreeing = float((cell_sizes * (cell_sizes - 1) / (votes[cells // n_labels] - 1)).sum())
+
+    label_sizes = np.bincount(paired_codes[present], minlength=n_labels)
+    expected = total * total - float(np.square(label_sizes).sum())
+    return 1 - (total - 1) * (total - agreeing) / expected if expected else None
 
 
-def _ratio(paired_codes: Codes, present: np.ndarray[Any, Any], values: Floats) -> float | None:
+def _ratio(paired_codes: Codes, present: Mask, values: Floats) -> float | None:
+    """1 - (n - 1)·Σ_u Σ_ij δ²/(m_u - 1) / Σ_ck n_c·n_k·δ² over units u of m_u votes i, j and values c, k.
+
+    δ² is ((c - k)/(c + k))². None where all votes are one value.
+    """
     votes = present.sum(axis=1)
-    total = int(votes.sum())
-    seen = np.zeros(len(paired_codes))
-    raters = paired_codes.shape[1]
-    for i in range(raters):
-        for j in range(i + 1, raters):
-            both = present[:, i] & present[:, j]
-            a, b = values[paired_codes[both, i]], values[paired_codes[both, j]]
-            summed = a + b
-            seen[both] += 2 * np.square(np.divide(a - b, summed, out=np.zeros(len(a)), where=summed != 0))
-    margins = np.bincount(paired_codes[present], minlength=len(values)).astype(np.float64)
-    chance = 0.0
-    # In blocks of rows: all pairs of ten thousand values would not fit.
+    observed = float((_ratio_disagreement(paired_codes, present, values) / (votes - 1)).sum())
+    counts = np.bincount(paired_codes[present], minlength=len(values)).astype(np.float64)
+    expected = _expected_ratio_disagreement(counts, values)
+    return 1 - (int(votes.sum()) - 1) * observed / expected if expected else None
+
+
+def _ratio_disagreement(paired_codes: Codes, present: Mask, values: Floats) -> Floats:
+    """Σ δ² over all pairs of votes of each unit."""
+    disagreement = np.zeros(len(paired_codes))
+    for first, second in itertools.combinations(range(paired_codes.shape[1]), 2):
+        both = present[:, first] & present[:, second]
+        differences = _ratio_differences(values[paired_codes[both, first]], values[paired_codes[both, second]])
+        disagreement[both] += 2 * differences
+    return disagreement
+
+
+def _expected_ratio_disagreement(counts: Floats, values: Floats) -> float:
+    """Σ n_c·n_k·δ² over all values, in blocks of rows: all pairs of ten thousand values would not fit."""
+    expected = 0.0
     for start in range(0, len(values), _BLOCK):
         rows = slice(start, start + _BLOCK)
-        summed = values[rows, None] + values[None, :]
-        disagreement = np.divide(
-            values[rows, None] - values[None, :], summed, out=np.zeros(summed.shape), where=summed != 0
-        )
-        chance += float(margins[rows] @ np.square(disagreement) @ margins)
-    return 1 - (total - 1) * float((seen / (votes - 1)).sum()) / chance if chance else None
+        differences = _ratio_differences(values[rows, None], values[None, :])
+        expected += float(counts[rows] @ differences @ counts)
+    return expected
+
+
+def _ratio_differences(first: Floats, second: Floats) -> Floats:
+    """δ² = ((c - k)/(c + k))²; 0 where both are 0."""
+    sums = first + second
+    return np.square(np.divide(first - second, sums, out=np.zeros(sums.shape), where=sums != 0))
