@@ -47,14 +47,13 @@ def ours(path, replicates):
         )
         return time.process_time() - start, result
 
-    measured(Votes.parse(panels.votes_value(50)))
     start = time.process_time()
     votes = Votes.load(path)
     loading = time.process_time() - start
     loaded_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    first, result = measured(votes)
     runs = [measured(votes) for _ in range(REPEATS)]
-    result = runs[0][1]
-    told = {"cpu": min(spent for spent, _ in runs), "loading": loading, "loaded_mb": loaded_mb}
+    told = {"first": first, "cpu": min(spent for spent, _ in runs), "loading": loading, "loaded_mb": loaded_mb}
     told |= {name: getattr(result, name) for name in SAME} | {"intervals": intervals(json.loads(result.to_json()))}
     if result.bootstrap is not None:
         told |= {name: getattr(result.bootstrap, name) for name in ("accuracy_ci", "kappa_ci", "rmse_ci")}
@@ -87,7 +86,8 @@ def race(items, replicates, goal, folder):
     form = f"{replicates:,} replicates, {mine['intervals']} intervals" if replicates else "no bootstrap"
     print(
         f"{items:,} items x {len(panels.KINDS)} criteria x {len(panels.SKILLS)} judges, {form}: "
-        f"deemster {mine['cpu']:.3f} CPU s, autorubric {peer['cpu']:.1f}, {peer['cpu'] / mine['cpu']:,.0f} times "
+        f"deemster {mine['cpu']:.3f} CPU s, {mine['first']:.3f} in the first call, "
+        f"autorubric {peer['cpu']:.1f}, {peer['cpu'] / mine['cpu']:,.0f} times "
         f"(goal {goal:,}); peak {mine['peak_mb']:.0f} MB, {mine['loaded_mb']:.0f} of them after loading "
         f"(promise {PROMISE_MB}), autorubric {peer['peak_mb']:.0f} MB; loading {mine['loading']:.2f} CPU s",
         flush=True,
@@ -97,6 +97,9 @@ def race(items, replicates, goal, folder):
     for tool, release, told in ((OURS, dm.__version__, mine), ("autorubric", environments.version("autorubric"), peer)):
         more = {"samples": items, "cpu_s": told["cpu"], "peak_mb": told["peak_mb"]}
         record_row(work, tool, told["cpu"] * 1e3, "ms", version=release, goal=None if tool == OURS else goal, **more)
+        # autorubric is called once, so that its only call is its first.
+        first_ms = told.get("first", told["cpu"]) * 1e3
+        record_row(f"{work}, first call in a process", tool, first_ms, "ms", version=release, samples=items)
     for name in ("accuracy_ci", "kappa_ci", "rmse_ci") if replicates else ():
         ends = [", ".join(f"{end:.4f}" for end in side[name]) for side in (mine, peer)]
         print(f"  {name}: [{ends[0]}], autorubric [{ends[1]}]", flush=True)

@@ -40,6 +40,8 @@ PARTS = {
     "resume": ("resume.py", "200 3", "40 1"),
     "judge calls": ("judge_calls.py", "10000 1000", "200 50"),
     "retrieval": ("retrieval.py", "30000 100", "300 20"),
+    "retrieval from files": ("retrieval_files.py", "10000 100", "300 20"),
+    "large run": ("large_run.py", "100000", "1000"),
     "rouge": ("rouge.py", "", "--quick"),
     "alignment": ("alignment.py", "", "--quick"),
     "comparison": ("comparison.py", "10000", "200"),

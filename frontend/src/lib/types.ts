@@ -309,6 +309,7 @@ export interface Execution {
 }
 
 export interface MetricFacts {
+  family: string;
   threshold: number | null;
   higher_is_better: boolean;
 }
