@@ -83,7 +83,7 @@ def open_run_writer(
         yield SpooledWriter(job, findings, timer=timer)
         return
 
-    samples = ColumnSamples()
+    samples = ColumnSamples(job.plan.dataset.row_hashes)
     definition = _definition(job, storage, findings, timer, order=checked.order, samples=samples)
     with open_run(definition, storage, resumed=job.resumes, timer=timer) as run:
         if run.is_new:
