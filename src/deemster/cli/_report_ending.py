@@ -169,7 +169,7 @@ def is_worth_resuming(report: Report, row: RunRow) -> bool:
         report: The report of the run.
         row: The run, as it is stored.
     """
-    from deemster.runs.resume_backlog import RETRIED_CAUSES
+    from deemster.runs.retried_marks import RETRIED_CAUSES
 
     retried = RETRIED_CAUSES - _CRASHES
     if not _SERVICES.isdisjoint(row.identity.get("target", ())):
