@@ -115,3 +115,14 @@ def test_columns_of_another_shape_are_left_aside(store):
     with store.lease(row.id):
         store.write_columns(row.id, [b"not columns"])
     assert load_columns(store, row, store.cards(row.id)) is None
+
+
+def test_columns_of_a_run_are_those_that_its_store_gives_afterwards(store, monkeypatch):
+    monkeypatch.setattr(stored_columns, "_BLOCK", 3)
+    dataset = dm.Dataset(SAMPLES, name="d").select(ids=["frage-ü6", "frage-ü1", "frage-ü2", "frage-ü4"])
+    report = dm.evaluate(dataset, target=answer, metrics=["exact-match"], storage=store.where)
+    written = list(store.columns(report.run.id))
+
+    stored_columns.keep_columns(store, report)
+    assert list(store.columns(report.run.id)) == written
+    assert len(written) == 3

@@ -40,7 +40,7 @@ class Kept:
         left = ResumeBacklog(self.read, samples=samples, repetitions=repetitions, retry_target=True, note=note)
         # From here on, executions are read for the retries.
         self.begun.clear()
-        return left.works(Sample(f"s{n}", {}, None) for n in range(samples))
+        return left.work_items(Sample(f"s{n}", {}, None) for n in range(samples))
 
 
 def keys(works):
@@ -73,7 +73,7 @@ def test_vanished_execution_is_run_again():
 
 @pytest.mark.parametrize("behind", [0, 3])
 def test_missing_executions_run_without_store_reads(monkeypatch, behind):
-    monkeypatch.setattr(backlog, "_PATIENCE", 3)
+    monkeypatch.setattr(backlog, "_MOST_WORK_WITHOUT_READ", 3)
     kept = Kept({(0, 0): UNMARKED, (1, 0): DONE, (2, 0): DONE} | {(90 + n, 0): UNMARKED for n in range(behind)})
     works = kept.works(samples=100)
     seen = [(next(works).position, kept.readers) for _ in range(80)]

@@ -24,7 +24,7 @@ from deemster.evaluation.suite import CONCURRENCY, SEED, Suite, load_suite
 from deemster.gate.gate_decision import AGGREGATES
 from deemster.judges.metric_catalog import metric_spellings
 from deemster.records import Execution, Invocation, Output, TargetFailure, Unscored
-from deemster.runs.resume_backlog import RETRIED_CAUSES
+from deemster.runs.retried_marks import FAILED_CAUSES
 from deemster.runs.run_timer import RunTimer
 from deemster.store import Store
 from deemster.store.open_runs import open_runs
@@ -273,7 +273,7 @@ def _warn_of_failures(job: Evaluation, found: Sequence[Execution | None], *, war
         for execution in found
         if execution is not None
         for name, mark in zip(names, execution.marks, strict=True)
-        if isinstance(mark, Unscored) and mark.cause in RETRIED_CAUSES and mark.cause != "not_run"
+        if isinstance(mark, Unscored) and mark.cause in FAILED_CAUSES
     ]
     if failed:
         name, message = failed[0]

@@ -15,7 +15,7 @@ from deemster.cli._report_ending import warn_of_open_checks
 from deemster.cli.options import NumberRange, only_option, read_settings, set_option, take_only
 from deemster.cli.report_options import ReportOptions, comparison_options
 from deemster.cli.store_options import find_store, store_option
-from deemster.errors import ConfigurationError
+from deemster.errors import ConfigurationError, list_names
 
 # Formats that a ranking of more runs does not have.
 _FOR_TWO_RUNS = ("junit", "junit-samples", "pr-comment")
@@ -90,50 +90,73 @@ def command(
     """
     from deemster.comparison.compare_columns import ComparisonSettings
     from deemster.comparison.compare_runs import compare_sources
-    from deemster.comparison.comparison_overview import comparison_overview
     from deemster.comparison.find_runs import RunSources
     from deemster.comparison.run_source import quotes_of_either
     from deemster.evaluation.gate_baseline import comparison_settings
-    from deemster.gate.confirmation import confirmation_sections
 
     settings = read_settings(ComparisonSettings, overrides, margin=margin)
     if len(candidates) > 1:
-        if margin is not None or gate is not None or confirm is not None or full or labels or only:
-            names = "`--margin`, `--gate`, `--confirm`, `--labels`, `--only` and `--full`"
-            raise ConfigurationError(f"{names} are for two runs.")
+        for_two_runs = {
+            "--margin": margin is not None,
+            "--gate": gate is not None,
+            "--confirm": confirm is not None,
+            "--labels": bool(labels),
+            "--only": bool(only),
+            "--full": full,
+        }
+        _refuse_flags([flag for flag, is_given in for_two_runs.items() if is_given])
         _rank((baseline, *candidates), settings, reports, store)
         return
 
-    part = _read_only(only, labels) if only else None
-    rules = find_rules(settings, gate)
+    only_samples = _read_only(only, labels) if only else None
+    rules = _find_rules(settings, gate)
     if rules is not None and rules.baseline is not None:
         settings = comparison_settings(rules.baseline, seed=settings.seed)
 
     with RunSources(store) as sources:
         after = sources.find(candidates[0])
         before = sources.find(baseline, beside=after)
-        comparison = compare_sources(before, after, settings=settings, only=part)
+        comparison = compare_sources(before, after, settings=settings, only=only_samples)
+
         confirmation = _confirm(comparison, after, confirm)
         if labels:
             comparison = _correct(comparison, (before, after), labels, settings)
-        quotes = quotes_of_either(before, after)
-        reports = _with_junit_of(after, reports)
-    if rules is not None:
-        comparison = _decide(comparison, rules, confirmation)
+        if rules is not None:
+            comparison = _decide(comparison, rules, confirmation)
 
-    shown = reports.shown_comparison(comparison, quotes)
-    reports.write_each(shown.write)
+        published = reports.shown_comparison(comparison, quotes_of_either(before, after))
+        reports = _with_junit_of(after, reports)
+
+    reports.write_each(published.write)
     reports.note_files()
     if not reports.takes_stdout:
-        further = confirmation_sections(confirmation)
-        if full:
-            print_sections([*shown.sections(), *further])
-        else:
-            steps = list(_next_steps(shown, baseline, candidates[0], store))
-            print_sections(comparison_overview(shown, steps=steps, further=further))
+        steps = _next_steps(published, baseline, candidates[0], store)
+        _print(published, confirmation, steps, full=full)
     if comparison.gate is not None:
         warn_of_open_checks(comparison.gate)
         raise click.exceptions.Exit(comparison.gate.exit_code)
+
+
+def _refuse_flags(for_two_runs: Sequence[str]) -> None:
+    """Refuse flags of a comparison where runs are ranked.
+
+    Raises:
+        ConfigurationError: There is one.
+    """
+    if for_two_runs:
+        raise ConfigurationError(f"Leave out what is for two runs: {list_names(for_two_runs)}.")
+
+
+def _print(comparison: Comparison, confirmation: Confirmation | None, steps: Iterator[str], *, full: bool) -> None:
+    """Print a comparison, on one screen unless all of it is asked for."""
+    from deemster.comparison.comparison_overview import comparison_overview
+    from deemster.gate.confirmation import confirmation_sections
+
+    confirmation_part = confirmation_sections(confirmation)
+    if full:
+        print_sections([*comparison.sections(), *confirmation_part])
+    else:
+        print_sections(comparison_overview(comparison, steps=list(steps), further=confirmation_part))
 
 
 def _next_steps(comparison: Comparison, baseline: str, candidate: str, store: str) -> Iterator[str]:
@@ -181,10 +204,11 @@ def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOpt
 
     with RunSources(store) as sources:
         ranking = rank_sources([sources.find(name) for name in names], settings=settings)
-    shown = ranking_without_text(ranking) if reports.without_text else ranking
-    reports.write_each(shown.write)
+    published = ranking_without_text(ranking) if reports.without_text else ranking
+
+    reports.write_each(published.write)
     if not reports.takes_stdout:
-        print_sections(shown.sections())
+        print_sections(published.sections())
 
 
 def _decide(comparison: Comparison, rules: GateRules, confirmation: Confirmation | None) -> Comparison:
@@ -229,13 +253,10 @@ def _confirm(comparison: Comparison, candidate: RunSource, times: int | None) ->
     )
 
 
-def find_rules(settings: ComparisonSettings, gate: str | None) -> GateRules | None:
-    """The rules that a comparison is held to; None where none are given.
+def _find_rules(settings: ComparisonSettings, gate: str | None) -> GateRules | None:
+    """The rules that a comparison is held to, by a suite, a margin or both; None where none are given.
 
-    Args:
-        settings: The drop that would still be acceptable, and what is one unit; where a suite is given too, in place
-            of its own. Where none is, the one-sided confidence.
-        gate: The suite whose rules they are.
+    A margin and a cluster that are given stand in place of those of the suite.
 
     Raises:
         ConfigurationError: The suite cannot be read, or its gate has no rules about a baseline.
@@ -246,9 +267,9 @@ def find_rules(settings: ComparisonSettings, gate: str | None) -> GateRules | No
 
     margin = settings.margin
     cluster = settings.cluster
-    if gate is None and margin is None:
-        return None
     if gate is None:
+        if margin is None:
+            return None
         baseline = BaselineRules(margin=margin, confidence=settings.confidence, cluster=cluster)
         return GateRules(decision="three-way", baseline=baseline)
 

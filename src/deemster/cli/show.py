@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deemster.comparison import Comparison
     from deemster.comparison.find_runs import RunSources
     from deemster.comparison.run_source import RunSource
+    from deemster.comparison.stored_source import StoredSource
     from deemster.datasets.only_expression import Only
     from deemster.report import Report
     from deemster.report.overview import NamedRun
@@ -80,9 +81,9 @@ def command(
     understood: the worst first, by likely cause, with what changed since the baseline. It takes a comparison that
     `deemster compare --to FILE.json` wrote, too.
     """
-    _check(run, sample, since or until or suite, reports, failed=failed, against=against, prompts=prompts)
-    if only and (run is None or sample is not None or failed or reports.destinations):
-        raise ConfigurationError("`--only` lists samples of one run: `deemster show RUN --only tag:x`.")
+    list_filter = since or until or suite
+    _check(run, sample, list_filter, reports, failed=failed, against=against, only=only, prompts=prompts)
+
     if run is None:
         with open_run_store(store) as opened:
             from deemster.cli._run_list import show_runs
@@ -91,7 +92,6 @@ def command(
     elif failed:
         _show_failed(run, against, reports, store)
     elif sample is not None:
-        _refuse_files(reports)
         _show_sample(run, sample, reports, store, prompts=prompts)
     elif only:
         _list_samples(run, take_only({"only": only}), reports, store)
@@ -102,30 +102,36 @@ def command(
 def _check(
     run: str | None,
     sample: str | None,
-    listed: str | None,
+    list_filter: str | None,
     reports: ReportOptions,
     *,
     failed: bool,
     against: str | None,
+    only: tuple[str, ...],
     prompts: bool,
 ) -> None:
-    """Refuse flags that do not go together."""
-    if run is not None and listed is not None:
-        raise ConfigurationError("`--since`, `--until` and `--suite` choose from the list of runs: leave out RUN.")
-    if failed and any(destination.format != "brief" for destination in reports.destinations):
-        raise ConfigurationError("What failed is written to `--to brief.md`, or `--to brief:FILE`.")
-    if failed and (run is None or sample is not None):
-        raise ConfigurationError("`--failed` is for one run: `deemster show RUN --failed`.")
-    if against is not None and not failed:
-        raise ConfigurationError("`--against` is for `--failed`.")
-    if prompts and sample is None:
-        raise ConfigurationError("`--prompts` is for one sample: `deemster show RUN SAMPLE --prompts`.")
+    """Refuse flags that do not go together.
 
-
-def _refuse_files(reports: ReportOptions) -> None:
-    """Refuse `--to` for what is only printed."""
-    if reports.destinations:
-        raise ConfigurationError("`--to` writes the report of a run; one sample is printed: `... > FILE` keeps it.")
+    Raises:
+        ConfigurationError: Some do not.
+    """
+    formats = {destination.format for destination in reports.destinations}
+    refusals = {
+        "`--since`, `--until` and `--suite` choose from the list of runs: leave out RUN.": run and list_filter,
+        "What failed is written to `--to brief.md`, or `--to brief:FILE`.": failed and formats - {"brief"},
+        "`--failed` is for one run: `deemster show RUN --failed`.": failed and (run is None or sample is not None),
+        "`--against` is for `--failed`.": against is not None and not failed,
+        "`--prompts` is for one sample: `deemster show RUN SAMPLE --prompts`.": prompts and sample is None,
+        "`--only` lists samples of one run: `deemster show RUN --only tag:x`.": only
+        and (run is None or sample is not None or failed or formats),
+        "`--to` writes the report of a run; one sample is printed: `... > FILE` keeps it.": sample is not None
+        and formats,
+        "Prompts quote inputs and outputs: `--prompts` does not go with `--without-text`.": prompts
+        and reports.without_text,
+    }
+    for message, is_refused in refusals.items():
+        if is_refused:
+            raise ConfigurationError(message)
 
 
 def _show_report(run: str, reports: ReportOptions, store: str) -> None:
@@ -149,6 +155,7 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
                 raise
             _show_facts(opened, row, why=str(error))
             return
+
         shown = reports.shown(report, quoted_details(opened, row.id))
         flag = "" if store == find_store() else f" --store {store}"
         named = name_run(opened, report, run, store_flag=flag)
@@ -200,18 +207,15 @@ def _print_list(run: str, report: Report, source: RunSource, only: Only, *, full
 
 def _show_sample(run: str, sample: str, reports: ReportOptions, store: str, *, prompts: bool) -> None:
     """Print one sample of a run."""
+    from deemster.comparison import load_report
     from deemster.report.kept_details import kept_details
     from deemster.report.sample_report import NOTHING_KEPT, find_sample, sample_sections
     from deemster.report.stored_report import quoted_details
     from deemster.report.stored_sample import stored_sample
 
-    if prompts and reports.without_text:
-        raise ConfigurationError("Prompts quote inputs and outputs: `--prompts` does not go with `--without-text`.")
     if is_report_file(run):
         if prompts:
             raise ConfigurationError("A report file holds no prompts: name a stored run.")
-        from deemster.comparison import load_report
-
         report = reports.shown(load_report(run))
         print_sections(list(sample_sections(report, find_sample(report, sample))))
         return
@@ -227,50 +231,71 @@ def _show_sample(run: str, sample: str, reports: ReportOptions, store: str, *, p
 
 def _show_failed(run: str, against: str | None, reports: ReportOptions, store: str) -> None:
     """Print what failed in a run or in a comparison, and why."""
-    from deemster.comparison.failure_brief import comparison_brief, report_brief
     from deemster.comparison.find_runs import RunSources
-    from deemster.comparison.report_loader import load_report_or_comparison
-    from deemster.report import Report
-    from deemster.report.stored_report import quoted_details, stored_report
 
     with RunSources(store) as sources:
-        stored = None if is_report_file(run) else sources.enter_context(open_run(store, run))
-        loaded = load_report_or_comparison(run) if stored is None else stored_report(*stored, warn=warn)
-        if isinstance(loaded, Report):
-            opened = None if stored is None else stored[0]
-            quotes = None if opened is None else quoted_details(opened, loaded.run.id)
-            comparison = _compare(loaded, against, reports, sources, opened)
-            text = report_brief(reports.shown(loaded, quotes), comparison, max_chars=BRIEF_CHARS)
-        elif against is not None:
-            raise ConfigurationError("A comparison tells already what changed: leave out `--against`.")
+        if is_report_file(run):
+            text = _brief_of_file(run, against, reports, sources)
         else:
-            text = comparison_brief(reports.shown_comparison(loaded, lambda _: None), max_chars=BRIEF_CHARS)
+            opened, name = sources.enter_context(open_run(store, run))
+            text = _brief_of_stored(opened, name, against, reports, sources)
+
     write_texts(reports, {"brief": lambda: text})
     if not reports.destinations:
         write_out(text)
 
 
-def _compare(
-    report: Report, against: str | None, reports: ReportOptions, sources: RunSources, store: Store | None
-) -> Comparison | None:
-    """The comparison of a run with the one that is named, else with its suite's baseline; None where there is none."""
-    from deemster.comparison.compare_runs import compare_sources
-    from deemster.comparison.run_source import quotes_of_either
-    from deemster.comparison.stored_source import StoredSource
+def _brief_of_file(file: str, against: str | None, reports: ReportOptions, sources: RunSources) -> str:
+    """What failed in a report, or in a comparison, that a file holds."""
+    from deemster.comparison.failure_brief import comparison_brief, report_brief
+    from deemster.comparison.report_loader import load_report_or_comparison
+    from deemster.report import Report
 
-    run = sources.find(report) if store is None else StoredSource(store, store.run(report.run.id))
-    named = against is not None
-    if against is None and store is not None:
-        baseline = store.baseline(report.run.suite, report.dataset.name)
-        against = None if baseline is None or baseline.run == report.run.id else baseline.run
+    loaded = load_report_or_comparison(file)
+    if isinstance(loaded, Report):
+        source = sources.find(loaded)
+        comparison = None if against is None else _compare(sources.find(against), source, reports)
+        return report_brief(reports.shown(loaded), comparison, max_chars=BRIEF_CHARS)
+
+    if against is not None:
+        raise ConfigurationError("A comparison tells already what changed: leave out `--against`.")
+    return comparison_brief(reports.shown_comparison(loaded, lambda _: None), max_chars=BRIEF_CHARS)
+
+
+def _brief_of_stored(store: Store, name: str, against: str | None, reports: ReportOptions, sources: RunSources) -> str:
+    """What failed in a stored run, compared with the run that is named, else with its baseline."""
+    from deemster.comparison.failure_brief import report_brief
+    from deemster.comparison.stored_source import StoredSource
+    from deemster.report.stored_report import stored_report
+
+    report = stored_report(store, name, warn=warn)
+    source = StoredSource(store, store.run(report.run.id))
     if against is None:
+        comparison = _compare_with_baseline(report, source, reports, sources)
+    else:
+        comparison = _compare(sources.find(against), source, reports)
+
+    return report_brief(reports.shown(report, source.quotes), comparison, max_chars=BRIEF_CHARS)
+
+
+def _compare_with_baseline(
+    report: Report, source: StoredSource, reports: ReportOptions, sources: RunSources
+) -> Comparison | None:
+    """A run compared with its suite's baseline; None where there is none, or where they cannot be compared."""
+    baseline = source.store.baseline(report.run.suite, report.dataset.name)
+    if baseline is None or baseline.run == report.run.id:
         return None
-    before = sources.find(against)
+
+    before = sources.find(baseline.run)
     try:
-        comparison = compare_sources(before, run)
+        return _compare(before, source, reports)
     except ReportError as error:
-        if named:
-            raise
         warn(visible(f"what failed is not compared with the baseline: {error}"))
         return None
-    return reports.shown_comparison(comparison, quotes_of_either(before, run))
+
+
+def _compare(before: RunSource, after: RunSource, reports: ReportOptions) -> Comparison:
+    from deemster.comparison.compare_runs import compare_sources
+    from deemster.comparison.run_source import quotes_of_either
+
+    return reports.shown_comparison(compare_sources(before, after), quotes_of_either(before, after))

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from deemster.comparison.comparison import Comparison
     from deemster.results.compared_numbers import Difference
 
-# The order of a page.
+# The order of a page: what became of samples, then what it means.
 _ORDER = (
-    *("gate", "pass-rates", "corrected", "means", "origins", "cohorts", "usage", "samples"),
-    *("newly_failing", "newly_passing", "regressed", "unscored_now", "effects", "flips"),
+    *("gate", "newly_failing", "newly_passing", "regressed", "unscored_now"),
+    *("pass-rates", "corrected", "means", "origins", "cohorts", "usage", "samples", "effects", "flips"),
 )
 # What a notebook leaves out, and the order of what it shows.
 _NOT_IN_NOTEBOOK = frozenset({"corrected", "origins", "usage", "samples", "regressed", "unscored_now"})

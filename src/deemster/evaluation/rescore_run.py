@@ -27,7 +27,7 @@ from deemster.report import Report
 from deemster.report.report_settings import rubric_facts
 from deemster.report.stored_columns import keep_columns
 from deemster.report.stored_report import StoredSamples, stored_report
-from deemster.runs.resume_backlog import is_retried, restore_invalid_text
+from deemster.runs.retried_marks import is_retried, restore_invalid_text
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_lifecycle import StoredRun, open_scoring
 from deemster.runs.run_timer import RunTimer

@@ -34,7 +34,8 @@ from deemster.report.report_settings import RunFindings, report_facts, settings_
 from deemster.report.stored_columns import ColumnSamples, save_columns
 from deemster.report.stored_executions import StoredExecutions
 from deemster.report.stored_report import StoredSamples, stored_report
-from deemster.runs.resume_backlog import RETRIED_CAUSES, ResumeBacklog
+from deemster.runs.resume_backlog import ResumeBacklog
+from deemster.runs.retried_marks import RETRIED_CAUSES
 from deemster.runs.run_figures import NO_FIGURES
 from deemster.runs.run_identity import plain_json
 from deemster.runs.run_lifecycle import RunDefinition, StoredRun, new_token, open_run
@@ -83,7 +84,7 @@ def open_run_writer(
         yield SpooledWriter(job, findings, timer=timer)
         return
 
-    samples = ColumnSamples()
+    samples = ColumnSamples(job.plan.dataset.row_hashes)
     definition = _definition(job, storage, findings, timer, order=checked.order, samples=samples)
     with open_run(definition, storage, resumed=job.resumes, timer=timer) as run:
         if run.is_new:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.datasets.fingerprint import RowHashes
 from deemster.errors import StoreError
 from deemster.records import Execution, MetricCard, SampleFacts
 from deemster.report import Report
@@ -78,11 +79,15 @@ _decode_panels = msgspec.json.Decoder(_Panels).decode
 class ColumnSamples:
     """What columns hold of the samples of a run, noted as the samples pass by.
 
+    Args:
+        row_hashes: The row hash of each sample, in order, which are there already.
+
     Attributes:
         blocks: The samples in their order, some at a time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, row_hashes: Iterable[str]) -> None:
+        self.row_hashes = row_hashes
         self.blocks: list[_NotedSamples] = []
 
     @classmethod
@@ -92,9 +97,10 @@ class ColumnSamples:
         Raises:
             StoreError: The store fails.
         """
-        samples = cls()
-        for _ in samples.note(store.samples(run_id, content=False)):
-            pass
+        digests = bytearray()
+        samples = cls(RowHashes(digests))
+        for sample in samples.note(store.samples(run_id, content=False)):
+            digests += bytes.fromhex(sample.row_hash)
         return samples
 
     def note(self, samples: Iterable[SampleFacts]) -> Iterator[SampleFacts]:
@@ -113,7 +119,6 @@ class _NotedSamples:
     def __init__(self) -> None:
         self.ids = bytearray()
         self.id_sizes = array("I")
-        self.digests = bytearray()
         self.tags: dict[str, int] = {}
         self.tag_codes = array("I")
         self.tag_counts = array("I")
@@ -122,7 +127,6 @@ class _NotedSamples:
         sample_id = sample.id.encode()
         self.ids += sample_id
         self.id_sizes.append(len(sample_id))
-        self.digests += bytes.fromhex(sample.row_hash)
 
         tags = sample.labels.tags
         for tag in tags:
@@ -171,13 +175,14 @@ def keep_columns(store: Store, report: Report) -> None:
 
 
 def _blocks(samples: ColumnSamples, table: MarkTable) -> Iterator[bytes]:
+    row_hashes = iter(samples.row_hashes)
     start = 0
     for noted in samples.blocks:
         stop = start + len(noted.id_sizes)
         whole = _Block(
             ids=bytes(noted.ids),
             id_ends=np.cumsum(noted.id_sizes, dtype=np.int64).tobytes(),
-            digests=bytes(noted.digests),
+            digests=bytes.fromhex("".join(islice(row_hashes, stop - start))),
             tags=list(noted.tags),
             tag_codes=np.array(noted.tag_codes, dtype=np.int64).tobytes(),
             tag_counts=np.array(noted.tag_counts, dtype=np.int64).tobytes(),

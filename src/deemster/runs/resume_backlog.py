@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
-
-import msgspec
+from typing import Protocol
 
 from deemster.engine.backend import RemainingWork
 from deemster.engine.work_items import WorkItem
-from deemster.records import Execution, Mark, MetricScore, NotApplicable, Output, Sample, TargetFailure, Unscored
-from deemster.records.marks import failed_votes
+from deemster.records import Execution, Output, Sample, TargetFailure, Unscored
 from deemster.records.shared_call_cost import Spending, SpendingSum
+from deemster.runs.retried_marks import has_failed, is_retried, restore_invalid_text
 
-# Causes that a second attempt may remove.
-RETRIED_CAUSES = frozenset({"model_failed", "rate_limited", "not_run", "unreadable", "no_quorum", "metric_failed"})
-# The states of an execution; 0 is that of one which the store does not have.
+# The states of an execution.
+_MISSING = 0
 _DONE = 1
 _AGAIN = 2
-# An open read keeps SQLite from truncating its log: after so many works that need nothing stored, the read is closed.
-_PATIENCE = 2000
-_REPLACEMENT = "\ufffd"
-_LONE_SURROGATE = "\ud800"
+# An open read keeps SQLite from truncating its log: after so much work that needs nothing stored, the read is closed.
+_MOST_WORK_WITHOUT_READ = 2000
 
-Read: TypeAlias = Callable[..., Iterator[Execution]]
+
+class ReadExecutions(Protocol):
+    """Reads the stored executions in order, from a position on, with the marks as they were made."""
+
+    def __call__(self, *, since: int = 0) -> Iterator[Execution]:
+        """The executions."""
+        ...
 
 
 class ResumeBacklog:
     """Separates the executions of a run that are done from those that are missing or to be tried again.
 
+    All stored executions are read when it is made.
+
     Args:
-        read: Reads the stored executions in order, with the marks as they were made; with `since`, from a position on.
-            It is called again for what is tried again, while finished executions are added.
+        read: Reads the stored executions. It is called again for what is tried again, while finished ones are added.
         samples: How many samples there are.
         repetitions: How often each is run.
         retry_target: Whether a target that failed is called again.
@@ -47,7 +49,7 @@ class ResumeBacklog:
 
     def __init__(
         self,
-        read: Read,
+        read: ReadExecutions,
         *,
         samples: int,
         repetitions: int,
@@ -63,7 +65,7 @@ class ResumeBacklog:
         self._repetitions = repetitions
         self._retry_target = retry_target
         self._note = note
-        self._states = bytearray(samples * repetitions)
+        self._states = bytearray([_MISSING]) * (samples * repetitions)
         self.spent = self._survey()
 
     def _survey(self) -> Spending:
@@ -77,7 +79,7 @@ class ResumeBacklog:
         index = self._index(execution.position, execution.repetition)
         if self._is_retried(execution):
             self._states[index] = _AGAIN
-            if _has_failed(execution):
+            if has_failed(execution):
                 self.again += 1
             else:
                 self.answered += 1
@@ -85,7 +87,7 @@ class ResumeBacklog:
 
         self._states[index] = _DONE
         self.done += 1
-        self.unscored += len([mark for mark in execution.marks if isinstance(mark, Unscored)])
+        self.unscored += sum(isinstance(mark, Unscored) for mark in execution.marks)
         if self._note is not None:
             self._note(execution)
 
@@ -95,7 +97,7 @@ class ResumeBacklog:
     def _is_retried(self, execution: Execution) -> bool:
         if isinstance(execution.answer, TargetFailure):
             return self._retry_target
-        return execution.answer is None or bool([mark for mark in execution.marks if is_retried(mark)])
+        return execution.answer is None or any(map(is_retried, execution.marks))
 
     def __len__(self) -> int:
         """How much is left to do."""
@@ -107,7 +109,7 @@ class ResumeBacklog:
         Args:
             samples: All samples of the run, in order.
         """
-        return RemainingWork(self.works(samples), self.done, self.unscored, self.spent)
+        return RemainingWork(self.work_items(samples), self.done, self.unscored, self.spent)
 
     def describe(self, run_id: str) -> str:
         """A sentence about a resumed run, for a person.
@@ -121,14 +123,14 @@ class ResumeBacklog:
         again = f", trying {self.again:,} again" if self.again else ""
         return f"Resuming the run {run_id}: {self.done:,} of {self.done + len(self):,} done{answered}{again}."
 
-    def works(self, samples: Iterable[Sample]) -> Iterator[WorkItem]:
+    def work_items(self, samples: Iterable[Sample]) -> Iterator[WorkItem]:
         """The work that is left.
 
         Args:
             samples: All samples of the run, in order.
         """
         stored = _StoredExecutions(self._read)
-        works_since_read = 0
+        work_since_read = 0
         for position, sample in enumerate(samples):
             for repetition in range(self._repetitions):
                 state = self._states[self._index(position, repetition)]
@@ -137,11 +139,11 @@ class ResumeBacklog:
 
                 execution = None
                 if state == _AGAIN:
-                    works_since_read = 0
+                    work_since_read = 0
                     execution = stored.at(position, repetition)
                 else:
-                    works_since_read += 1
-                    if works_since_read == _PATIENCE:
+                    work_since_read += 1
+                    if work_since_read == _MOST_WORK_WITHOUT_READ:
                         stored.pause()
 
                 if execution is None:
@@ -157,7 +159,7 @@ class _StoredExecutions:
         read: Reads the stored executions from a position on.
     """
 
-    def __init__(self, read: Read) -> None:
+    def __init__(self, read: ReadExecutions) -> None:
         self._read = read
         self._rest: Iterator[Execution] | None = None
         self._next: Execution | None = None
@@ -168,12 +170,12 @@ class _StoredExecutions:
             self._rest = self._read(since=position)
             self._next = next(self._rest, None)
 
-        wanted = (position, repetition)
-        while self._next is not None and (self._next.position, self._next.repetition) < wanted:
+        key = (position, repetition)
+        while self._next is not None and (self._next.position, self._next.repetition) < key:
             self._next = next(self._rest, None)
 
         execution = self._next
-        if execution is None or (execution.position, execution.repetition) != wanted:
+        if execution is None or (execution.position, execution.repetition) != key:
             return None
         return execution
 
@@ -181,40 +183,6 @@ class _StoredExecutions:
         """Close the read until the next execution is asked for."""
         self._rest = None
         self._next = None
-
-
-def is_retried(mark: Mark) -> bool:
-    """Whether a mark is made again when its run is resumed.
-
-    A panel may have given a score without the vote of a judge that failed, or in earlier versions was not asked.
-    """
-    if isinstance(mark, Unscored):
-        return mark.cause in RETRIED_CAUSES
-    if isinstance(mark, NotApplicable):
-        return False
-    return any(vote["cause"] in RETRIED_CAUSES for vote in failed_votes(mark.details))
-
-
-def _has_failed(execution: Execution) -> bool:
-    return isinstance(execution.answer, TargetFailure) or any(map(_is_failure, execution.marks))
-
-
-def _is_failure(mark: Mark) -> bool:
-    if isinstance(mark, MetricScore):
-        return any(vote["cause"] != "not_run" for vote in failed_votes(mark.details))
-    return is_retried(mark) and isinstance(mark, Unscored) and mark.cause != "not_run"
-
-
-def restore_invalid_text(output: Output, *, valid: bool) -> Output:
-    """An output as metrics must see it: the store replaces invalid Unicode, and metrics must still find it invalid.
-
-    Args:
-        output: The stored output.
-        valid: Whether its text was valid Unicode.
-    """
-    if valid:
-        return output
-    return msgspec.structs.replace(output, text=output.text.replace(_REPLACEMENT, _LONE_SURROGATE))
 
 
 def _retry_work(execution: Execution, sample: Sample) -> WorkItem:
