@@ -349,6 +349,21 @@ def test_run_is_found_by_id_prefix_or_as_the_latest(store):
         store.run("20260101-aab")
 
 
+def test_unknown_run_is_guessed_from_the_names_of_runs(store):
+    for name, facts in {
+        "20260101-aaa": {"label": "fixed"},
+        "20260102-bbb": {"label": "neu"},
+        "20260103-ccc": {},
+    }.items():
+        begun(store, id=name, facts=facts)
+    with pytest.raises(StoreError, match="holds no run `newu`. Did you mean `neu`?"):
+        store.run("newu")
+    with pytest.raises(StoreError, match="holds no run `20260101-aab`. Did you mean `20260101-aaa`?"):
+        store.run("20260101-aab")
+    with pytest.raises(StoreError, match="Known: `latest`, `20260103-ccc`, `neu`, `fixed`.$"):
+        store.run("something")
+
+
 def test_latest_in_empty_store_is_error(store):
     with pytest.raises(StoreError, match="holds no run yet"):
         store.run("latest")

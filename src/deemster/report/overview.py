@@ -127,8 +127,8 @@ def _verdict(report: Report) -> TextSection:
     lines += _further_numbers(report)
     if run.part is not None:
         lines.append(("Part: ", DataText(run.part.describe()), "."))
-    if report.privacy.removed:
-        lines.append((f"Left out ({report.privacy.level}): {', '.join(report.privacy.removed)}.",))
+    if left_out := report.privacy.describe():
+        lines.append((left_out,))
     return TextSection(title, lines, key="headline")
 
 

@@ -75,8 +75,8 @@ def _headline(report: Report) -> TextSection:
         lines += [describe_passed(report)] if run.part.is_of_failed else []
     if report.gate is not None:
         lines.append((gate_verdict(report.gate, run.part),))
-    if report.privacy.removed:
-        lines.append((f"Left out ({report.privacy.level}): {', '.join(report.privacy.removed)}.",))
+    if left_out := report.privacy.describe():
+        lines.append((left_out,))
 
     suite = (": ", DataText(run.suite)) if run.suite else ()
     return TextSection(("deemster report", *suite), lines, key="headline")
