@@ -88,7 +88,9 @@ def test_two_people_label_and_their_agreement_and_the_judge_are_measured(browser
     assert json.loads(download.value.path().read_text(encoding="utf-8"))["schema_version"] == "deemster.votes.v1"
 
     so_far.get_by_role("link", name="Agreement").click()
-    expect(other.get_by_text("Can this judge be trusted?")).to_be_visible()
+    expect(other.get_by_role("heading", name="Can this judge be trusted? Not yet.")).to_be_visible()
+    expect(other.get_by_label("Verdict")).to_contain_text("Label at least 30 items")
+    expect(other.get_by_role("link", name="Label more")).to_be_visible()
     expect(other.get_by_role("table").first).to_contain_text("llm-as-judge")
     expect(other.get_by_role("heading", name="Confusion matrices")).to_be_visible()
     assert re.search(r"\d\.\d\d to \d\.\d\d", other.locator(".headline").inner_text())

@@ -138,6 +138,29 @@ def test_samples_are_filtered_sorted_and_the_address_holds_it_all(browser_thread
     expect(grid.get_by_role("columnheader", name="latency")).to_have_attribute("aria-sort", "descending")
 
 
+def test_tables_are_cards_on_a_phone(browser_thread, visit, address):
+    page = visit(address, **PHONE)
+    found = run_ids(page)["second"]
+    page.goto(f"{address}/#/runs/{found}/samples?passed=no&sort=worst")
+    card = page.locator(".grid-card").first
+    expect(card).to_contain_text("expected")
+    expect(card).to_contain_text("exact-match")
+    expect(page.get_by_role("columnheader")).to_have_count(0)
+    page.get_by_label("Sort by").select_option("llm-as-judge")
+    expect(page).to_have_url(re.compile("sort=llm-as-judge"))
+    card.get_by_role("link").click()
+    expect(page.get_by_role("heading", name="Expected output")).to_be_visible()
+
+
+def test_runs_are_found_by_their_gate(browser_thread, visit, address):
+    page = visit(address)
+    rows = page.request.get(f"{address}/api/runs").json()["runs"]
+    failed = [row for row in rows if row["gate"] == "fail"]
+    page.get_by_role("combobox", name="Status").select_option("gate: fail")
+    expect(page.get_by_role("row")).to_have_count(1 + len(failed))
+    assert "status=fail" in page.url
+
+
 def test_columns_of_samples_are_chosen_and_pinned(browser_thread, visit, address):
     page = visit(address)
     page.goto(f"{address}/#/runs/{run_ids(page)['first']}/samples")

@@ -305,6 +305,24 @@ def test_what_failed_is_run_again_and_says_what_passes_now(part_world):
     assert quiet.stderr.startswith("2 run again: none passes now, 2 still fail (fee and tax).\nGate: pass (1 passed")
 
 
+def test_gate_whose_rules_are_all_skipped_is_not_called_passed(part_world):
+    gate = "gate: { min_pass_rate: 0.9 }\n"
+    wrong = "outputs: { window: 30 days, frist: no, fee: no, tax: no }\n"
+    written(part_world, {"suite.yml": SUITE + gate, "answers.yml": wrong})
+    called("run", "suite.yml", "--quiet")
+
+    again = called("run", "suite.yml", "--only", "failed", "--to", "r.json")
+    assert again.exit_code == 0
+    assert "Gate not decided: the whole suite decides it (1 skipped)." in again.stdout
+    assert "\nNext: deemster run suite.yml\n      deemster show latest frist\n" in again.stdout
+    assert "\nNext: deemster run suite.yml\n" in called("show", "latest").stdout
+    assert json.loads(Path("r.json").read_text())["gate"]["decision"] == "pass"
+
+    listed = called("show").stdout.splitlines()
+    assert [line.split().count("skipped") for line in listed if "3 of 4" in line] == [1]
+    assert not any(" pass " in line for line in listed)
+
+
 def test_what_failed_and_all_passes_now_says_so(part_world):
     failing_world(part_world)
     written(part_world, {"answers.yml": ANSWERS.replace("ten euros", "none")})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deemster.cli._console import complain, note, print_sections, warn
@@ -80,18 +82,26 @@ def name_run(store: Store, report: Report, name: str, *, store_flag: str) -> Nam
         name: What stands for it in a command.
         store_flag: The `--store` that the command needs.
     """
+    from deemster.evaluation.suite import stored_suite
     from deemster.report.overview import NamedRun
     from deemster.report.report_settings import report_facts
 
+    row = store.run(report.run.id)
     baseline = store.baseline(report.run.suite, report.dataset.name)
-    compared = report_facts(store.run(report.run.id)).baseline
+    compared = report_facts(row).baseline
     evidence = None if compared is None else compared.evidence
     return NamedRun(
         name,
         store_flag,
         has_baseline=baseline is not None and baseline.run != report.run.id,
         broken=() if evidence is None else tuple(sample.position for sample in evidence.first_broken),
+        suite_file=_from_here(stored_suite(row).get("file", "")),
     )
+
+
+def _from_here(file: str) -> str:
+    """A file as one would type it: relative where it is below this folder."""
+    return file.removeprefix(f"{Path.cwd()}{os.sep}")
 
 
 def print_report(report: Report, named: NamedRun | None, *, full: bool) -> None:

@@ -61,6 +61,11 @@ class GateDecision(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[GateCheck, ...]
 
     @property
+    def is_decided(self) -> bool:
+        """Whether a rule was checked at all: where all are skipped, `pass` says only that none failed."""
+        return any(check.status != "skipped" for check in self.checks)
+
+    @property
     def exit_code(self) -> ExitCode:
         """The exit code that follows from the decision alone."""
         codes = {"pass": ExitCode.PASSED, "fail": ExitCode.GATE_FAILED, "inconclusive": ExitCode.INCONCLUSIVE}

@@ -102,7 +102,7 @@ def _head(report: Report, headline: TextSection) -> PageHead:
     ]
     if report.cost is not None:
         tiles.append(Tile("cost", format_cost(report.cost), plural(report.cost.calls, "call")))
-    kind = "" if gate is None or not gate.checks else gate.decision
+    kind = gate.decision if gate is not None and gate.is_decided else ""
     verdict = ("No gate was applied.",) if gate is None else (gate_verdict(gate, report.run.part),)
     findings = list(islice(_findings(report), _MOST_FINDINGS))
     question = "What failed, and why" if kind == "fail" else "What to look at"

@@ -27,9 +27,10 @@ def gate_verdict(gate: GateDecision, part: SelectedPart | None) -> str:
     counts = {word: sum(check.status == status for check in gate.checks) for status, word in words.items()}
     counted = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
 
-    if part is not None and part.is_of_failed:
-        if len(gate.checks) == counts["skipped"]:
-            return f"Gate: the whole suite decides it ({counted})."
+    of_failed = part is not None and part.is_of_failed
+    if not gate.is_decided:
+        return f"Gate not decided{': the whole suite decides it' if of_failed else ''} ({counted})."
+    if of_failed:
         return f"Gate: {gate.decision} ({counted}), for what failed before; the whole suite decides the rest."
 
     judged = "" if part is None else f", for a part of the dataset: {part.samples:,} of {part.of:,} samples"

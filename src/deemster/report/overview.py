@@ -67,6 +67,7 @@ class NamedRun(NamedTuple):
         is_stored: Whether it is in a store, and not in a file alone.
         has_baseline: Whether its suite has a baseline, which is another run.
         broken: The places of the first samples that passed in its baseline and do not pass now.
+        suite_file: The file of its suite; empty where there is none.
     """
 
     name: str
@@ -74,6 +75,7 @@ class NamedRun(NamedTuple):
     is_stored: bool = True
     has_baseline: bool = False
     broken: tuple[int, ...] = ()
+    suite_file: str = ""
 
 
 def overview_sections(report: Report, named: NamedRun | None = None, *, whole: str = "`--full`") -> list[TextSection]:
@@ -268,7 +270,12 @@ def _samples(report: Report, worst: Sequence[ExecutedSample], whole: str) -> Ite
 def _next_steps(report: Report, named: NamedRun, worst: Sequence[ExecutedSample]) -> Iterator[TextSection]:
     """The commands that show more of what the overview shows first."""
     run = shlex.quote(named.name)
-    commands = [f"show {run} {shlex.quote(worst[0].sample.id)}"] if worst else []
+    commands: list[str] = []
+    gate = report.gate
+    if named.suite_file and report.run.part is not None and gate is not None and gate.checks and not gate.is_decided:
+        commands.append(f"run {shlex.quote(named.suite_file)}")
+    if worst:
+        commands.append(f"show {run} {shlex.quote(worst[0].sample.id)}")
     if named.has_baseline:
         commands.append(f"compare baseline {run}")
     elif named.is_stored and not worst and report.run.status == "complete" and report.run.part is None:

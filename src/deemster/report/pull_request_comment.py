@@ -132,7 +132,8 @@ def _verdict(content: CommentContent) -> str:
     gate, happened = content.gate, join_line(content.verdict)
     if gate is None or not gate.checks:
         return f"**{happened}** {content.meaning}".rstrip()
-    sentences = [f"**{_SIGNS[gate.decision]} {happened}**", content.meaning, gate_verdict(gate, content.part)]
+    sign = f"{_SIGNS[gate.decision]} " if gate.is_decided else ""
+    sentences = [f"**{sign}{happened}**", content.meaning, gate_verdict(gate, content.part)]
     return " ".join(filter(None, sentences))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from deemster.gate import GateDecision
 from deemster.report import Report
 from deemster.results.metric_summary import RunMetricSummary
 from deemster.runs.run_figures import MetricFigures, RunFigures
@@ -15,7 +16,7 @@ def figures_facts(report: Report) -> dict[str, Any]:
     is_known = cost is not None and (cost.complete or any(model.cost_usd is not None for model in cost.models))
     figures = RunFigures(
         macro_f1=report.macro_f1,
-        gate=report.gate.decision if report.gate is not None and report.gate.checks else None,
+        gate=None if report.gate is None else _gate_figure(report.gate),
         cost_usd=cost.total_usd if cost is not None and is_known else None,
         is_whole_cost=cost is None or cost.complete,
         has_columns=True,
@@ -25,6 +26,12 @@ def figures_facts(report: Report) -> dict[str, Any]:
         metrics={name: _metric_figures(report.metrics[name]) for name in report.metric_order},
     )
     return figures.facts()
+
+
+def _gate_figure(gate: GateDecision) -> str | None:
+    if not gate.checks:
+        return None
+    return gate.decision if gate.is_decided else "skipped"
 
 
 def _metric_figures(figures: RunMetricSummary) -> MetricFigures:

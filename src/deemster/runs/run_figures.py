@@ -44,7 +44,7 @@ class RunFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         macro_f1: The mean pass-rate of its metrics.
-        gate: The gate's decision; None where no rule is declared.
+        gate: The gate's decision, `skipped` where every rule was; None where no rule is declared.
         cost_usd: What its model calls cost; None where none has a price.
         is_whole_cost: Whether every call has a price.
         has_columns: Whether the columns that are kept of its marks are those of its report.
