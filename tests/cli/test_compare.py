@@ -126,6 +126,20 @@ def test_redaction_reaches_the_terminal_and_the_files(runs):
         assert "How many days" not in text
 
 
+def test_output_that_is_left_out_is_not_said_to_be_missing(runs):
+    shown = called("compare", "before", "now", "--without-text").stdout
+    assert re.search(r"before\s+left out\n\s+now\s+left out\n", shown)
+    assert "no output" not in shown
+
+
+def test_target_that_failed_is_said_where_texts_are_left_out(runs):
+    down = "".join(f'{{"id": "q{place:02d}", "error": "down"}}\n' for place in range(QUESTIONS))
+    Path("down.jsonl").write_text(down, encoding="utf-8")
+    assert called("run", "suite.yml", "--quiet", "--name", "down", "--outputs", "down.jsonl").exit_code == 3
+    shown = called("compare", "before", "down", "--without-text").stdout
+    assert re.search(r"before\s+left out\n\s+now\s+target_failed\n", shown)
+
+
 def test_printed_comparison_holds_no_command_for_ci(runs):
     for flags in ((), ("--full",), ("--to", "-"), ("--to", "md:-"), ("--to", "html:-"), ("--to", "junit:-")):
         text = called("compare", "before", "now", *flags).stdout

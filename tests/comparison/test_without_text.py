@@ -81,6 +81,12 @@ def test_ids_tags_names_scores_counts_and_causes_stay():
     assert value["executions"][0]["output_chars"] == len(CANARIES["output"])
 
 
+def test_cause_without_its_message_ends_a_test_case_of_a_build_server():
+    cases = b"".join(FORMATS["junit"](bare())).decode()
+    assert 'message="did not pass: target_failed"' in cases
+    assert 'message="did not pass: metric_failed"' in cases
+
+
 def test_numbers_and_booleans_of_details_stay_where_a_metric_says_what_it_quotes():
     marks = json.loads(bare().to_json())["executions"][0]["marks"]
     assert marks["quoting"]["details"] == {"length": 3, "long": False}

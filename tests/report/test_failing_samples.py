@@ -3,7 +3,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deemster as dm
-from deemster.report.failing_samples import count_failing, describe_sample, detail_notes, failing_section
+from deemster.report.failing_samples import (
+    count_failing,
+    describe_sample,
+    detail_notes,
+    failing_section,
+    word_difference,
+)
 from deemster.text.text_sections import AddedText, RemovedText
 
 
@@ -60,6 +66,14 @@ def test_difference_marks_what_is_missing_and_what_was_added():
     line = next(field.line for field in failing_section(report).details[0].fields if field.label == "difference")
     assert [part for part in line if isinstance(part, RemovedText)] == ["50 "]
     assert [part for part in line if isinstance(part, AddedText)] == ["40 ", "today"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [("Yes, cash", "Yes, cash only here.", "Yes, cash only here."), ("Free today only", "Free", "Free today only")],
+)
+def test_space_between_what_is_common_and_what_differs_is_kept_at_the_end_of_a_text(before, after, shown):
+    assert "".join(word_difference(before, after)) == shown
 
 
 def test_difference_of_texts_with_little_in_common_is_left_out():

@@ -68,6 +68,18 @@ def test_incomplete_run_is_a_warning():
     assert "Warning: this run is incomplete: <code>the budget is spent</code>" in text
 
 
+def test_warning_of_a_comparison_is_a_sentence_and_only_its_names_are_code():
+    warning = "The candidate `20261119-a1` is incomplete."
+    text = comparison_comment(msgspec.structs.replace(helpdesk(), warnings=(warning,)))
+    assert f"Warning: {warning}\n" in text
+
+
+@pytest.mark.parametrize("link", ["See GH-1.", "See `x` @all.", "See Www.evil.example", "See `x", "See `@all`."])
+def test_warning_with_what_could_be_a_link_or_a_mention_stands_in_code(link):
+    text = comparison_comment(msgspec.structs.replace(helpdesk(), warnings=(link,)))
+    assert "Warning: <code>See " in text
+
+
 def test_checks_that_fail_come_first_and_many_are_folded_and_cut():
     text = comparison_comment(decided(helpdesk(), *["pass"] * 60, "fail"))
     rows = [line for line in text.splitlines() if line.startswith(("| pass", "| fail"))]

@@ -144,13 +144,15 @@ def _sample(comparison: Comparison, example: ComparedSample) -> TextDetail:
     fields = [TextField(label, (PassageText(quoted_text(text)),)) for label, text in texts.items() if text is not None]
     for label, side in {"before": example.baseline, "now": example.candidate}.items():
         if side is not None:
-            fields.append(TextField(label, _output(side)))
+            fields.append(TextField(label, _output(comparison, side)))
     return TextDetail(tuple(title), fields)
 
 
-def _output(side: ExecutionEntry) -> TextLine:
+def _output(comparison: Comparison, side: ExecutionEntry) -> TextLine:
     if side.output is not None:
         return (PassageText(side.output),)
+    if "executions.output" in comparison.privacy.removed and any(map(_has_score, side.marks.values())):
+        return ("left out",)
     unscored = (mark.unscored for mark in side.marks.values() if not isinstance(mark, ScoreEntry))
     return next(map(describe_unscored, unscored), ("no output",))
 
@@ -167,6 +169,10 @@ def _changed_scores(comparison: Comparison, example: ComparedSample) -> Iterator
             yield MetricName(name)
             yield f" {scores[0]} to {scores[1]}"
             separator = ", "
+
+
+def _has_score(mark: MarkEntry) -> bool:
+    return isinstance(mark, ScoreEntry)
 
 
 def _score(mark: MarkEntry | None) -> str:

@@ -232,7 +232,9 @@ def word_difference(before: str, after: str) -> TextLine:
     parts: list[str] = []
     for kind, start, stop, first, last in matcher.get_opcodes():
         if kind == "equal":
-            parts.append(PassageText("".join(wanted[start:stop])))
+            # The last word of a text has no space after it, which the same word has inside of the other text.
+            common = (max(pair, key=len) for pair in zip(wanted[start:stop], found[first:last], strict=True))
+            parts.append(PassageText("".join(common)))
             continue
         if stop > start:
             parts.append(RemovedText("".join(wanted[start:stop])))

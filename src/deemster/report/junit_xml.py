@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
 from deemster.gate import GateCheck
-from deemster.report.failing_samples import detail_notes
+from deemster.report.failing_samples import describe_unscored, detail_notes
 from deemster.report.report_entries import MarkEntry, ScoreEntry
 from deemster.report.report_sections import panel_lines
 from deemster.text.escaping import escape_line
@@ -77,7 +77,7 @@ def _outcome(mark: MarkEntry | None) -> tuple[str, str]:
     if mark is None:
         return "skipped", "not applicable"
     if not isinstance(mark, ScoreEntry):
-        return "error", f"{mark.unscored.cause}: {mark.unscored.message or ''}"
+        return "error", "".join(describe_unscored(mark.unscored))
     if mark.success:
         return "", ""
     notes = "; ".join(f"{label}: {text}" for label, text in islice(detail_notes(mark.details), _NOTES))

@@ -13,7 +13,10 @@ PASSAGE_LIMIT = 2_000
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {char: f"&#{ord(char)};" for char in "\"'|`\\*_[]~@#!$"}
 _SPECIAL = re.compile(r"""[&<>"'|`\\*_\[\]~@#!$]|:(?=//)|(?<=www)\.""", re.IGNORECASE)
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.\-]*(@[0-9]+)?")
-_PLAIN_SENTENCE = re.compile(r"[a-z0-9](?:[a-z0-9 .,;'()=+%-]|:(?= )){0,399}")
+# Capitals begin words, and names stand between backticks: `GH-1` would be a link.
+_PLAIN_SENTENCE = re.compile(
+    r"(?=[A-Za-z0-9])(?:[a-z0-9 .,;'()=+%-]|[A-Z](?=[a-z ])|:(?= )|`[A-Za-z0-9][A-Za-z0-9 ._:-]*`){1,400}"
+)
 _INDENT = re.compile("[+-]? *")
 _FORMULA = re.compile("[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 
@@ -47,7 +50,7 @@ def escape_metric_name(text: str) -> str:
 
 def escape_sentence(text: str) -> str:
     """Escape a sentence for Markdown, unless it has only plain words and numbers."""
-    is_plain = _PLAIN_SENTENCE.fullmatch(text) and "www." not in text
+    is_plain = _PLAIN_SENTENCE.fullmatch(text) and "www." not in text.lower()
     return text if is_plain else code_element(text, limit=SENTENCE_LIMIT)
 
 
