@@ -179,6 +179,22 @@ def test_failed_is_an_error_where_everything_passed(part_world):
     assert "passed: there is nothing to run." in result.stderr
 
 
+def test_failed_after_a_part_that_passed_names_the_latest_whole_run(part_world):
+    assert called("run", "suite.yml", "--only", "id:window", "--quiet").exit_code == 0
+    only_part = called("run", "suite.yml", "--only", "failed")
+    assert only_part.stderr.rstrip().endswith("passed, which was a part: 1 of 4 samples.")
+
+    whole = report_of()["run"]["id"]
+    part = report_of("--only", "id:window")["run"]["id"]
+    result = called("run", "suite.yml", "--only", "failed")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"error: Every sample of the run `{part}` passed, which was a part: 1 of 4 samples. "
+        f"What failed in the latest whole run: `--only failed:{whole}`.\n"
+    )
+    assert sample_ids(report_of("--only", f"failed:{whole}")) == ["fee"]
+
+
 def test_failed_is_an_error_where_the_suite_never_ran(part_world):
     called("run", "suite.yml", "--quiet")
     written(part_world, {"other.yml": SUITE.replace("refunds", "other")})

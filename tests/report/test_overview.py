@@ -163,6 +163,30 @@ def test_sections_that_say_nothing_are_not_printed():
         assert word not in text
 
 
+@pytest.mark.parametrize(
+    ("crashing", "wrong", "sentence"),
+    [
+        ({1}, set(), "1 of 6 samples crashed; the other 5 passed."),
+        ({1}, {2, 3}, "1 of 6 samples crashed; 2 of the other 5 did not pass."),
+        ({1, 2, 3, 4, 5}, set(), "5 of 6 samples crashed; the other one passed."),
+        ({1, 2, 3, 4, 5}, {6}, "5 of 6 samples crashed; the other one did not pass."),
+        ({1, 2, 3, 4, 5, 6}, set(), "6 of 6 samples crashed."),
+    ],
+)
+@pytest.mark.parametrize("repetitions", [1, 2])
+@pytest.mark.filterwarnings("ignore:Every sample failed")
+def test_sample_that_crashed_is_told_once(crashing, wrong, sentence, repetitions):
+    def answer(sample):
+        number = int(sample["question"].split("case ")[1].split()[0])
+        if number in crashing:
+            raise KeyError(number)
+        return "Ask us." if number in wrong else shop(0)(sample)
+
+    text = plain_text(overview_sections(evaluated(6, answer, repetitions=repetitions)))
+    assert text.startswith(f"Incomplete: {sentence}\n")
+    assert text.count("An unscored output counts as not passed, and is in no mean score.") == 1
+
+
 def test_sample_that_broke_since_the_baseline_stands_before_worse_ones():
     report = failing(40)
     named = NamedRun("latest", broken=(13,))

@@ -39,13 +39,6 @@ class Dataset:
     """Golden samples with a name, checked, hashed, and in the order of their file.
 
     Attributes:
-        name: What the dataset is called.
-        description: What it is about.
-        repetitions: How often each sample is run, where the dataset says so.
-        schema_version: The format it was written in.
-        warnings: What was ignored while reading.
-        cluster: The metadata key whose equal values belong together, such as a document; None where samples stand
-            alone.
         path: The file it was loaded from.
         part: Which part of another dataset it is; None for a whole dataset.
         whole: The dataset that it is a part of; itself for a whole dataset.
@@ -66,19 +59,14 @@ class Dataset:
         cluster: str | None = None,
     ) -> None:
         header = {"name": name, "description": description, "repetitions": repetitions, "cluster": cluster}
-        given = {key: value for key, value in header.items() if value is not None or key == "name"}
-        root = {**given, "samples": [_as_row(sample) for sample in samples]}
+        stated = {key: value for key, value in header.items() if value is not None or key == "name"}
+        root = {**stated, "samples": [_as_row(sample) for sample in samples]}
         self._set(*read_root(root, None), path=None)
 
     def _set(self, facts: DatasetFacts, rows: Rows, *, path: str | None) -> None:
-        self.name = facts.name
-        self.description = facts.description
-        self.repetitions = facts.repetitions
-        self.schema_version = facts.schema_version
-        self.warnings = facts.warnings
-        self.cluster = facts.cluster
         self.path = path
         self.whole = self
+        self._facts = facts
         self._rows = rows
 
     @classmethod
@@ -135,6 +123,15 @@ class Dataset:
         table = dataframe_rows(frame, Reading(name, error=DatasetError))
         return cls._made_of(*read_root({"name": name, "samples": table.rows}, table, issues=table.issues))
 
+    def save(self, path: str | FilePath) -> None:
+        """Write the dataset as YAML, JSON or JSONL, by extension; a reader never sees half a file.
+
+        Raises:
+            DatasetError: The extension is none of these, or the file cannot be written.
+        """
+        extensions = ("yaml", "json", "jsonl")
+        write_rows(path, _file_header(self), _file_rows(self), key="samples", known=extensions, error=DatasetError)
+
     def __len__(self) -> int:
         return len(self._rows)
 
@@ -155,6 +152,36 @@ class Dataset:
     def __repr__(self) -> str:
         part = "" if self.part is None else f" of {self.part.of}"
         return f"<Dataset {self.name!r}: {len(self)}{part} samples>"
+
+    @property
+    def name(self) -> str:
+        """What the dataset is called."""
+        return self._facts.name
+
+    @property
+    def description(self) -> str | None:
+        """What it is about."""
+        return self._facts.description
+
+    @property
+    def repetitions(self) -> int | None:
+        """How often each sample is run, where the dataset says so."""
+        return self._facts.repetitions
+
+    @property
+    def schema_version(self) -> str:
+        """The format it was written in."""
+        return self._facts.schema_version
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was ignored while reading."""
+        return self._facts.warnings
+
+    @property
+    def cluster(self) -> str | None:
+        """The metadata key whose equal values belong together, such as a document; None where samples stand alone."""
+        return self._facts.cluster
 
     @property
     def row_hashes(self) -> Sequence[str]:
@@ -246,21 +273,17 @@ class Dataset:
             content: Whether expected output and input are wanted.
         """
         for position, (sample, row_hash) in enumerate(zip(self, self.row_hashes, strict=True)):
-            labels = SampleLabels(sample.tags, sample.metadata)
-            sample_content = SampleContent(sample.expected_output, sample.input) if content else None
-            yield SampleFacts(position, sample.id, row_hash, labels, sample_content)
+            yield _sample_facts(position, sample, row_hash, content=content)
 
     def facts_at(self, position: int) -> SampleFacts:
         """One sample as a run keeps it, with expected output and input."""
         (sample,) = self._rows.pick([position])
-        labels = SampleLabels(sample.tags, sample.metadata)
-        content = SampleContent(sample.expected_output, sample.input)
-        return SampleFacts(position, sample.id, self.row_hashes[position], labels, content)
+        return _sample_facts(position, sample, self.row_hashes[position], content=True)
 
     def clustered(self, key: str) -> Dataset:
         """The same samples, of which those with one value of a metadata key belong together."""
         dataset = copy.copy(self)
-        dataset.cluster = key
+        dataset._facts = self._facts._replace(cluster=key)  # noqa: SLF001 - of this class
         return dataset
 
     def in_order(self, ids: Sequence[str]) -> Dataset:
@@ -287,8 +310,7 @@ class Dataset:
 
     def _with_rows(self, rows: Rows) -> Dataset:
         """A copy with other samples, which has nothing of what was computed of these."""
-        facts = {name: getattr(self, name) for name in DatasetFacts._fields}
-        dataset = Dataset._made_of(DatasetFacts(**facts), rows, path=self.path)
+        dataset = Dataset._made_of(self._facts, rows, path=self.path)
         dataset.part = self.part
         dataset.whole = self.whole
         return dataset
@@ -304,15 +326,6 @@ class Dataset:
         dataset.part = SelectedPart(samples=len(positions), of=len(self.whole), selection=selection)
         return dataset
 
-    def save(self, path: str | FilePath) -> None:
-        """Write the dataset as YAML, JSON or JSONL, by extension; a reader never sees half a file.
-
-        Raises:
-            DatasetError: The extension is none of these, or the file cannot be written.
-        """
-        known = ("yaml", "json", "jsonl")
-        write_rows(path, _file_header(self), _file_rows(self), key="samples", known=known, error=DatasetError)
-
 
 def _read_file(path: str | FilePath, kind: str, reading: Reading, columns: Columns | None) -> tuple[DatasetFacts, Rows]:
     if kind == "jsonl":
@@ -322,8 +335,14 @@ def _read_file(path: str | FilePath, kind: str, reading: Reading, columns: Colum
     return read_table(path, kind, reading, columns=columns)
 
 
-def _texts(given: str | Iterable[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _sample_facts(position: int, sample: Sample, row_hash: str, *, content: bool) -> SampleFacts:
+    labels = SampleLabels(sample.tags, sample.metadata)
+    sample_content = SampleContent(sample.expected_output, sample.input) if content else None
+    return SampleFacts(position, sample.id, row_hash, labels, sample_content)
+
+
+def _texts(texts: str | Iterable[str]) -> tuple[str, ...]:
+    return (texts,) if isinstance(texts, str) else tuple(texts)
 
 
 def _as_row(sample: Sample | Mapping[str, Any]) -> Any:

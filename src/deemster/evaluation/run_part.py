@@ -61,12 +61,24 @@ def failed_samples(store: Store, runs: Sequence[str], *, suite: str) -> KeptSamp
         StoreError: There is no such run, every sample of them passed, or one cannot be read.
         ReportError: A run has no marks.
     """
-    found = [_named_run(store, run, suite=suite).id for run in runs]
-    ids = frozenset(failing.sample.id for run in found for failing in failing_samples(stored_report(store, run)))
+    found = [_named_run(store, run, suite=suite) for run in runs]
+    ids = frozenset(failing.sample.id for run in found for failing in failing_samples(stored_report(store, run.id)))
     if not ids:
-        names = list_names(found)
-        raise StoreError(Issue(f"Every sample of the run {names} passed: there is nothing to run.", store.where))
-    return KeptSamples(ids, condition_text(Only(failed=tuple(found))))
+        raise StoreError(_describe_all_passed(store, found, suite=suite))
+    return KeptSamples(ids, condition_text(Only(failed=tuple(run.id for run in found))))
+
+
+def _describe_all_passed(store: Store, runs: Sequence[RunRow], *, suite: str) -> str:
+    """Why nothing is left to run; where only a part was looked at, which run of the whole suite may have failures."""
+    names = list_names(run.id for run in runs)
+    part = report_facts(runs[0]).part
+    if len(runs) > 1 or part is None:
+        return f"Every sample of the run {names} passed: there is nothing to run."
+
+    sentence = f"Every sample of the run {names} passed, which was a part: {part.samples:,} of {part.of:,} samples."
+    whole = (run.id for run in store.runs(suite=suite, kind="run") if report_facts(run).part is None)
+    latest = next(whole, None)
+    return sentence if latest is None else f"{sentence} What failed in the latest whole run: `--only failed:{latest}`."
 
 
 def _named_run(store: Store, run: str, *, suite: str) -> RunRow:

@@ -118,7 +118,7 @@ def _verdict(report: Report) -> TextSection:
     lines: list[TextLine] = []
     reason = SentenceText(_cut(run.reason or "no reason is known"))
     if run.status == "incomplete":
-        title = ("Incomplete: ", reason, ". ", *describe_passed(report))
+        title = ("Incomplete: ", reason, *_after_incomplete(report))
         lines.append(decided)
     elif run.status == "mixed":
         lines.append(("Warning: this run is mixed: ", reason, "."))
@@ -130,6 +130,22 @@ def _verdict(report: Report) -> TextSection:
     if left_out := report.privacy.describe():
         lines.append((left_out,))
     return TextSection(title, lines, key="headline")
+
+
+def _after_incomplete(report: Report) -> TextLine:
+    """What became of the samples; where some could not be scored, of the others, so that none is told twice."""
+    totals, part = report.totals, report.run.part
+    if totals.not_run or not totals.unscored or (part is not None and part.is_of_failed):
+        return (". ", *describe_passed(report))
+
+    unscored = len({failure.id for failure in report.failure_list})
+    others = totals.samples - totals.samples_not_applicable - unscored
+    failing = count_failing(report) - unscored
+    if others == 0:
+        return (".",)
+    if others == 1:
+        return ("; the other one did not pass." if failing else "; the other one passed.",)
+    return (f"; {failing:,} of the other {others:,} did not pass." if failing else f"; the other {others:,} passed.",)
 
 
 def _run_line(report: Report) -> TextLine:
@@ -209,7 +225,8 @@ def _pass_rates(report: Report, whole: str) -> TextSection:
         ("pass-rate", lambda row: _rate(row.rate, row.interval)[0]),
         ("95% interval", lambda row: _rate(row.rate, row.interval)[1]),
     ]
-    if any(one.mean != one.pass_rate for one in figures):
+    has_means = any(one.mean != one.pass_rate for one in figures)
+    if has_means:
         columns.append(("mean score", lambda row: row.mean))
     if any(one.n_unscored or one.n_not_run or one.n_not_applicable for one in figures):
         columns.append(("scored", lambda row: row.scored))
@@ -217,8 +234,10 @@ def _pass_rates(report: Report, whole: str) -> TextSection:
     cells = [IntervalCell(row.rate, row.interval) for row in rates]
     plots = drawn_columns(PlotColumn("pass-rate", cells, "95% interval"))
     table = table_of(rates, columns, spare=("scored", "mean score"), plots=plots)
-    rest = rest_line(len(report.metric_order) - len(names), "metric", whole)
-    return TextSection((), table=table, after=rest, key="pass-rates", is_short=True)
+    after: list[TextLine] = rest_line(len(report.metric_order) - len(names), "metric", whole)
+    if has_means and any(one.n_unscored for one in figures):
+        after.insert(0, ("An unscored output counts as not passed, and is in no mean score.",))
+    return TextSection((), table=table, after=after, key="pass-rates", is_short=True)
 
 
 def _metric_rates(report: Report, name: str) -> Iterator[_Rate]:

@@ -12,10 +12,7 @@ from deemster.records import Execution, Sample, SampleFacts
 class RunSamples(Protocol):
     """The samples of a run: a dataset, or what is kept of one."""
 
-    name: str
-    schema_version: str
     part: SelectedPart | None
-    cluster: str | None
 
     def __len__(self) -> int: ...
 
@@ -31,6 +28,21 @@ class RunSamples(Protocol):
 
     def metadata(self) -> Iterator[Mapping[str, Any]]:
         """The metadata of every sample, in order."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What the dataset is called."""
+        ...
+
+    @property
+    def schema_version(self) -> str:
+        """The format it was written in."""
+        ...
+
+    @property
+    def cluster(self) -> str | None:
+        """The metadata key whose equal values belong together; None where samples stand alone."""
         ...
 
     @property
