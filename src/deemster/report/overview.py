@@ -18,8 +18,8 @@ from deemster.report.failing_samples import (
     worst_samples,
 )
 from deemster.report.gate_sections import format_against_bound, gate_verdict
+from deemster.report.panel_lines import panel_lines
 from deemster.report.report_entries import ScoreEntry
-from deemster.report.report_sections import panel_lines
 from deemster.report.usage_sections import format_cost
 from deemster.stats import Interval
 from deemster.text.number_format import format_interval, format_number, supported_places
