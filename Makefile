@@ -24,7 +24,6 @@ help: ## Show what can be made
 
 demo: $(VENV)/.demo ## Install, then run and compare two versions of an application, offline
 	@$(BIN)/deemster demo build/demo
-	@echo "  (before that, once: source $(VENV)/bin/activate)"
 
 setup: $(VENV)/.setup ## Install what development and all tests need: Python packages, Chromium, Node, other tools
 	@sh tests/browser/setup.sh || true

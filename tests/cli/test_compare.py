@@ -132,6 +132,18 @@ def test_output_that_is_left_out_is_not_said_to_be_missing(runs):
     assert "no output" not in shown
 
 
+def test_comparison_without_text_says_which_run_is_older_of_which_suite_and_what_it_leaves_out(runs):
+    done = called("compare", "before", "now", "--without-text", "--to", "c.html")
+    assert done.stderr == "Wrote `c.html`. It holds no texts; ids, tags and scores stay.\n"
+    page = Path("c.html").read_text(encoding="utf-8")
+    when = r"\(\d{4}-\d\d-\d\d \d\d:\d\d\)"
+    assert re.search(f"<title>deemster comparison: baseline {when} to candidate {when}</title>", page)
+    assert page.count("</code> of <code>refunds</code>, ") == 2
+    left_out = "Left out: questions, answers, expected texts, reasons and messages. Ids, tags and scores stay."
+    assert left_out in page
+    assert left_out in " ".join(done.stdout.split())
+
+
 def test_target_that_failed_is_said_where_texts_are_left_out(runs):
     down = "".join(f'{{"id": "q{place:02d}", "error": "down"}}\n' for place in range(QUESTIONS))
     Path("down.jsonl").write_text(down, encoding="utf-8")

@@ -52,8 +52,22 @@ def test_every_next_step_can_be_typed(folder, monkeypatch):
     assert first == "cd there"
     monkeypatch.chdir(folder / "there")
     for command in commands:
-        done = called(*command.split()[1:])
+        done = called(*command.replace("~", str(folder)).split()[1:])
         assert done.exit_code == 0, command + done.stderr
+
+
+@pytest.mark.parametrize("is_active", [True, False])
+def test_environment_of_a_clone_is_activated_before_anything_else(is_active, folder, monkeypatch):
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / ".venv" / "bin" / "activate").touch()
+    monkeypatch.setattr(sys, "prefix", str(folder / ".venv"))
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    if is_active:
+        monkeypatch.setenv("VIRTUAL_ENV", str(folder / ".venv"))
+
+    first, *others = steps(called("demo").stdout)
+    assert (first == "source .venv/bin/activate") is not is_active
+    assert "deemster init ~/my-suite" in others
 
 
 def test_second_demo_runs_in_the_same_folder(folder):

@@ -176,7 +176,7 @@ def test_comparison_of_a_report_at_an_earlier_level_says_what_was_left_out():
     redacted = msgspec.structs.replace(after, privacy=PrivacyEntry("outputs", ("executions.output", "messages")))
     comparison = dm.compare(before, redacted)
     assert comparison.privacy.level == "outputs"
-    assert "Left out (outputs): executions.output, messages." in comparison.to_markdown()
+    assert "Left out: answers and messages. Ids, tags and scores stay." in comparison.to_markdown()
 
 
 def test_report_without_text_cannot_be_compared_and_says_so():

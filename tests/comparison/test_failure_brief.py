@@ -78,6 +78,15 @@ def test_failures_without_a_score_are_grouped_by_their_cause():
     assert group.startswith("5 failures: no score, `target_failed: ValueError: the database is closed")
 
 
+def test_one_failure_without_a_score_names_its_cause_and_not_metrics_that_fail():
+    dataset = dm.Dataset([dm.Sample("a", {}, "x"), dm.Sample("b", {}, "x")], name="d")
+    outputs = [{"id": "a", "error": "down"}, {"id": "b", "output": "x"}]
+    text = report_brief(dm.evaluate(dataset, outputs=outputs, metrics=["contains"]))
+    assert groups(text) == ["1 failure: no score, `target_failed: down`"]
+    assert "these metrics fail" not in text
+    assert "- did not pass: `contains` 1" in text
+
+
 def test_failures_that_miss_the_same_passage_are_one_group():
     samples = [
         dm.Sample(f"q{place}", {"n": place}, "yes", {"relevant": ["d1" if place < 6 else f"d{place}"]})

@@ -48,7 +48,7 @@ def test_crashes_are_counted_in_samples_with_what_was_raised_and_what_to_type(bo
     assert result.exit_code == 3
     assert result.stderr.splitlines()[-3:] == [
         f"incomplete: 2 of 4 samples crashed: {CRASH}.",
-        "What crashed, and where: deemster show latest --failed",
+        "What crashed, and where: deemster show latest 7",
         "After a fix: deemster run suite.yml --only failed",
     ]
     assert "--resume" not in result.stderr + called("show", "latest").stderr
@@ -57,9 +57,12 @@ def test_crashes_are_counted_in_samples_with_what_was_raised_and_what_to_type(bo
 def test_commands_that_a_crash_names_show_it_and_run_it_again(bot):
     folder = bot()
     called("run", "suite.yml", "--quiet")
-    shown = called("show", "latest", "--failed").stdout
+    shown = called("show", "latest", "7").stdout
     assert CRASH in shown
-    assert "`7`, `8`" in shown
+    assert "Traceback" in shown
+    brief = called("show", "latest", "--failed").stdout
+    assert f"no score, `target_failed: {CRASH.replace('`', chr(39))}`" in brief
+    assert "`7`, `8`" in brief
 
     again = called("run", "suite.yml", "--only", "failed", "--to", "again.csv", "--quiet")
     assert again.exit_code == 3

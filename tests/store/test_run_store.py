@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
+import re
 import sqlite3
 import threading
 
@@ -347,6 +348,22 @@ def test_run_is_found_by_id_prefix_or_as_the_latest(store):
         store.run("20260101")
     with pytest.raises(StoreError, match=r"holds no run `20260101-aab`\. Did you mean `20260101-a"):
         store.run("20260101-aab")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("newu", "Did you mean `neu`?"),
+        ("20260101-aab", "Did you mean `20260101-aaa`?"),
+        ("something", "Known: `latest`, `20260103-ccc`, `neu`, `fixed`."),
+    ],
+)
+def test_unknown_run_is_guessed_from_the_names_of_runs(store, name, hint):
+    begun(store, id="20260101-aaa", facts={"label": "fixed"})
+    begun(store, id="20260102-bbb", facts={"label": "neu"})
+    begun(store, id="20260103-ccc")
+    with pytest.raises(StoreError, match=re.escape(f"holds no run `{name}`. {hint}")):
+        store.run(name)
 
 
 def test_latest_in_empty_store_is_error(store):

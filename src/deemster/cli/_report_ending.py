@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -178,18 +179,19 @@ def is_worth_resuming(report: Report, row: RunRow) -> bool:
     return report.run.status == "incomplete" and helps
 
 
-def steps_after_crashes(report: Report, row: RunRow, *, show: str, run: str) -> Iterator[str]:
+def steps_after_crashes(report: Report, row: RunRow, *, store_flag: str, run: str) -> Iterator[str]:
     """What to type next where code crashed: what shows it, and what runs it again.
 
     Args:
         report: The report of the run.
         row: The run, as it is stored.
-        show: The command that shows what failed.
+        store_flag: The `--store` that a command needs.
         run: The command that runs it again.
     """
-    if _causes(report).isdisjoint(_CRASHES):
+    crashed = next((failure.id for failure in report.failure_list if failure.cause in _CRASHES), None)
+    if crashed is None:
         return
-    yield f"What crashed, and where: {show}"
+    yield f"What crashed, and where: deemster show latest {shlex.quote(visible(crashed))}{store_flag}"
     if report.totals.not_run == 0 and "python" in row.identity.get("target", ()):
         yield f"After a fix: {run}"
 

@@ -206,9 +206,8 @@ def _say_next_steps(report: Report, storage: StoredOrNot, steps: NextSteps) -> N
         return
     flag = store_flag(storage)
     row = storage.store.run(report.run.id)
-    show = f"deemster show latest{flag} --failed"
 
-    for step in steps_after_crashes(report, row, show=show, run=f"{steps.after_fix}{flag}"):
+    for step in steps_after_crashes(report, row, store_flag=flag, run=f"{steps.after_fix}{flag}"):
         note(step)
     if is_worth_resuming(report, row):
         note(f"To continue: {steps.call}{flag} --resume")

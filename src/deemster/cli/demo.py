@@ -117,14 +117,23 @@ def _show_page(page: Path) -> None:
         click.launch(str(page.resolve()))
 
 
+def _inactive_environment() -> Path | None:
+    """The virtual environment in the current folder, such as `make demo` makes; None where it needs no activation."""
+    environment = Path(sys.prefix)
+    is_here = environment.is_relative_to(Path.cwd()) and (environment / "bin" / "activate").is_file()
+    return environment.relative_to(Path.cwd()) if is_here and "VIRTUAL_ENV" not in os.environ else None
+
+
 def _name_next_steps(directory: Path, comparison: Comparison) -> None:
     """Say what to type next."""
     broken = next(example.id for example in comparison.examples if example.status == "newly_failing")
-    steps = {
+    environment = _inactive_environment()
+    steps = {} if environment is None else {f"source {environment / 'bin/activate'}": "once, for the command deemster"}
+    steps |= {
         f"cd {directory}": "where suite, dataset, answers and runs are",
         f"deemster show after {broken}": "one answer, whole",
         "deemster show after --failed": "what failed, for you or an assistant",
-        "deemster init ../my-suite": "a suite of your own",
+        "deemster init ~/my-suite": "a suite of your own",
     }
     width = max(map(len, steps))
     click.echo("\nNext:")

@@ -81,9 +81,10 @@ TOPICS = {
         "What a file tells: --without-text.",
         """
         Files hold the texts of samples and outputs, and the command says so. With --without-text a report has no input,
-        output, expected text, reason or value of metadata, and no hash from which a short text could be guessed. Ids,
-        tags, scores, counts, intervals and causes stay. Such a file cannot be compared with another one, and says so.
-        A run file, and the store, hold every text.
+        output, expected text, reason or value of metadata, no name of a run or target, and no hash from which a short
+        text could be guessed. Ids, tags, scores, counts, intervals and causes stay, and the names of suite, dataset,
+        metrics and cohorts. Such a file cannot be compared with another one, and says so. A run file, and the store,
+        hold every text.
         """,
     ),
     "money": (

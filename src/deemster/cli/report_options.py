@@ -207,8 +207,11 @@ class ReportOptions(NamedTuple):
         if not files:
             return
         holds = "holds" if len(files) == 1 else "hold"
-        texts = f", which {holds} texts of samples and outputs; `--without-text` leaves them out"
-        note(f"Wrote {list_names(files)}{'' if self.without_text else texts}.")
+        told = f"Wrote {list_names(files)}"
+        if self.without_text:
+            note(f"{told}. {'It' if len(files) == 1 else 'They'} {holds} no texts; ids, tags and scores stay.")
+        else:
+            note(f"{told}, which {holds} texts of samples and outputs; `--without-text` leaves them out.")
 
 
 def report_options(command: Command) -> Command:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from deemster.comparison.comparison_sections import format_start
 from deemster.comparison.comparison_verdict import comparison_kind
 from deemster.errors import plural
 from deemster.report.gate_sections import gate_verdict
@@ -46,7 +47,8 @@ _MOST_FINDINGS = 6
 def comparison_page(comparison: Comparison) -> str:
     """The whole comparison as a page; text from data is escaped and stands inside code elements."""
     headline, *sections = comparison.sections()
-    names = [run.label or run.id for run in (comparison.baseline, comparison.candidate)]
+    roles = {"baseline": comparison.baseline, "candidate": comparison.candidate}
+    names = [run.label or f"{role} ({format_start(run)})" for role, run in roles.items()]
     plot = _sample_plot(comparison)
     if plot is not None:
         sections = [section._replace(figures=[plot]) if section.key == "samples" else section for section in sections]

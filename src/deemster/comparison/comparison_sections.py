@@ -102,16 +102,21 @@ def comparison_headline(comparison: Comparison) -> TextSection:
     units = comparison.macro_f1.units
     together = () if comparison.cluster is None else (f"; {units:,} clusters by ", DataText(comparison.cluster))
     lines.append((both, *together, "."))
-    if comparison.privacy.removed:
-        left_out = ", ".join(comparison.privacy.removed)
-        lines.append((f"Left out ({comparison.privacy.level}): {left_out}.",))
+    if left_out := comparison.privacy.describe():
+        lines.append((left_out,))
     return TextSection(describe_samples(comparison), lines, key="headline")
 
 
 def _name_run(role: str, run: ComparedRun) -> TextLine:
     name = (DataText(run.label), " (", DataText(run.id), ")") if run.label else (DataText(run.id),)
-    target: TextLine = (" of ", DataText(run.target)) if run.target else ()
-    return (f"{role}: ", *name, *target, f", {run.started_at[:16].replace('T', ' ')}.")
+    subject = run.target or run.suite
+    tested: TextLine = (" of ", DataText(subject)) if subject else ()
+    return (f"{role}: ", *name, *tested, f", {format_start(run)}.")
+
+
+def format_start(run: ComparedRun) -> str:
+    """When a run began, to the minute."""
+    return run.started_at[:16].replace("T", " ")
 
 
 def _noise(noise: NoiseSplit) -> TextLine:

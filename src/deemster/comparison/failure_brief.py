@@ -316,11 +316,17 @@ def _group(failures: Sequence[Failure], seen: Counter[_Trait], samples: int) -> 
         own = [failure for failure in left if best in failure.traits]
         left = [failure for failure in left if best not in failure.traits]
         groups.append(_Group(_KINDS[best[0]].title.format(_shared(best, own)), own))
-    by_metrics: dict[tuple[str, ...], list[Failure]] = {}
+    by_title: dict[str, list[Failure]] = {}
     for failure in left:
-        by_metrics.setdefault(failure.metrics, []).append(failure)
-    groups += (_Group(f"these metrics fail: {_names(names)}", own) for names, own in by_metrics.items())
+        by_title.setdefault(_title(failure), []).append(failure)
+    groups += (_Group(title, own) for title, own in by_title.items())
     return _largest_first(groups)
+
+
+def _title(failure: Failure) -> str:
+    """What a failure alone says: why there is no score, else which metrics did not pass."""
+    causes = sorted(value for kind, value in failure.traits if kind == "cause")
+    return _KINDS["cause"].title.format(_names(causes)) if causes else f"these metrics fail: {_names(failure.metrics)}"
 
 
 def _shared(best: _Trait, failures: Sequence[Failure]) -> str:
@@ -405,7 +411,7 @@ def _common(group: _Group) -> str:
     metrics = Counter(name for failure in group.failures for name in failure.metrics)
     tags = Counter(tag for failure in group.failures for tag in failure.tags)
     notes = Counter(failure.note for failure in group.failures if failure.note)
-    counts = {"fail": metrics, "cohorts": tags, "since the baseline": notes}
+    counts = {"did not pass": metrics, "cohorts": tags, "since the baseline": notes}
     told = [
         f"{label}: {', '.join(f'{_code(name)} {count:,}' for name, count in found.most_common(5))}"
         for label, found in counts.items()

@@ -11,8 +11,11 @@ from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns
 from deemster.text.text_sections import DataText, MetricName, TextSection, TextTable
 
 
-def attack_sections(attacks: AdversarialSummary) -> Iterator[TextSection]:
+def attack_sections(attacks: AdversarialSummary | None) -> Iterator[TextSection]:
     """How often attacks succeeded, over all, and by framework where samples name one."""
+    if attacks is None:
+        return
+
     kinds = {"category": attacks.categories, "severity": attacks.severities, "mutator": attacks.mutators}
     groups = [(kind, group) for kind, groups_of_kind in kinds.items() for group in groups_of_kind]
 

@@ -12,7 +12,7 @@ from deemster.agreement.metrics_result import MetricsResult
 from deemster.errors import plural
 from deemster.report.criteria_sections import criteria_plots, criteria_table
 from deemster.report.grading_summary import GradingSummary, JudgeSummary
-from deemster.report.report_sections import incomplete_panels
+from deemster.report.panel_lines import incomplete_panels
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.table_plots import BarCell, PlotColumn, drawn_columns
 from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable

@@ -10,8 +10,8 @@ from xml.sax.saxutils import quoteattr
 
 from deemster.gate import GateCheck
 from deemster.report.failing_samples import describe_unscored, detail_notes
+from deemster.report.panel_lines import panel_lines
 from deemster.report.report_entries import MarkEntry, ScoreEntry
-from deemster.report.report_sections import panel_lines
 from deemster.text.escaping import escape_line
 
 if TYPE_CHECKING:

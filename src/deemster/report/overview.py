@@ -18,8 +18,8 @@ from deemster.report.failing_samples import (
     worst_samples,
 )
 from deemster.report.gate_sections import format_against_bound, gate_verdict
+from deemster.report.panel_lines import panel_lines
 from deemster.report.report_entries import ScoreEntry
-from deemster.report.report_sections import panel_lines
 from deemster.report.usage_sections import format_cost
 from deemster.stats import Interval
 from deemster.text.number_format import format_interval, format_number, supported_places
@@ -127,8 +127,8 @@ def _verdict(report: Report) -> TextSection:
     lines += _further_numbers(report)
     if run.part is not None:
         lines.append(("Part: ", DataText(run.part.describe()), "."))
-    if report.privacy.removed:
-        lines.append((f"Left out ({report.privacy.level}): {', '.join(report.privacy.removed)}.",))
+    if left_out := report.privacy.describe():
+        lines.append((left_out,))
     return TextSection(title, lines, key="headline")
 
 

@@ -11,7 +11,7 @@ from deemster.errors import plural
 from deemster.gate import GateDecision
 from deemster.report.failing_samples import count_failing, describe_passed, describe_sample, worst_samples
 from deemster.report.gate_sections import gate_section, gate_verdict
-from deemster.report.report_sections import panel_lines
+from deemster.report.panel_lines import panel_lines
 from deemster.text.markdown_layout import join_line, markdown_blocks, markdown_table
 from deemster.text.number_format import format_percent
 from deemster.text.text_sections import DataText, PassageText, TextDetail, TextField, TextLine, TextSection

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from deemster.datasets import SelectedPart
+from deemster.errors import list_first
 from deemster.formats.schema_validation import Share
 from deemster.records import Cause, Trajectory, Usage
 
@@ -35,6 +36,20 @@ class PrivacyEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     level: str = "default"
     removed: tuple[str, ...] = ()
+
+    def describe(self) -> str:
+        """What is left out, in words; `removed` names what no reader misses too, such as hashes."""
+        left_out = [words for name, words in _LEFT_OUT_WORDS.items() if name in self.removed]
+        return f"Left out: {list_first(left_out, len(left_out))}. Ids, tags and scores stay." if left_out else ""
+
+
+_LEFT_OUT_WORDS = {
+    "samples.input": "questions",
+    "executions.output": "answers",
+    "samples.expected_output": "expected texts",
+    "quoting details": "reasons",
+    "messages": "messages",
+}
 
 
 class DatasetEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -10,23 +10,24 @@ from typing import TYPE_CHECKING
 from deemster.datasets.where_condition import describe_where
 from deemster.errors import plural
 from deemster.records import Where
+from deemster.report.aggregate_sections import aggregate_sections
 from deemster.report.attack_sections import attack_sections
+from deemster.report.corrected_sections import corrected_sections
 from deemster.report.criteria_sections import criteria_sections
 from deemster.report.failing_samples import describe_passed, failing_section
 from deemster.report.gate_sections import gate_section, gate_verdict
+from deemster.report.panel_lines import panel_lines
+from deemster.report.row_limit import MOST_ROWS, more_line
 from deemster.report.unscored_causes import group_failures
 from deemster.report.usage_sections import usage_section
-from deemster.results import Aggregate
-from deemster.results.metric_summary import CorrectedMean, CorrectedPassRate, PanelSummary, RunMetricSummary
+from deemster.results.metric_summary import RunMetricSummary
 from deemster.results.run_summary import Cohort, Totals
-from deemster.stats import Interval
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.table_plots import BarCell, HistogramCell, IntervalCell, PlotColumn, drawn_columns
 from deemster.text.text_sections import (
     Column,
     DataText,
     MetricName,
-    SentenceText,
     ShadedNumber,
     TextLine,
     TextSection,
@@ -37,20 +38,18 @@ from deemster.text.text_sections import (
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
 
-SHOWN = 50
-
 
 def report_sections(report: Report) -> list[TextSection]:
     """The parts of a report, in order."""
     return [
         _headline(report),
-        *([] if report.gate is None else [gate_section(report.gate, report.run.part)]),
-        *([] if report.adversarial is None else attack_sections(report.adversarial)),
+        *_gate(report),
+        *attack_sections(report.adversarial),
         _metrics(report),
-        *_corrected(report),
+        *corrected_sections(report),
         *criteria_sections(report),
         _macro_f1(report),
-        *([] if report.aggregate is None else _aggregate_sections(report, report.aggregate)),
+        *aggregate_sections(report),
         _cohorts(report),
         _histograms(report),
         usage_section(report),
@@ -61,25 +60,31 @@ def report_sections(report: Report) -> list[TextSection]:
 
 
 def _headline(report: Report) -> TextSection:
-    totals, run = report.totals, report.run
+    """What one must know before any number: how the run ended, what it is about, what the gate says."""
+    run = report.run
     lines: list[TextLine] = []
     if run.status != "complete":
         reason: TextLine = (": ", DataText(run.reason)) if run.reason else (".",)
         lines.append((f"Warning: this run is {run.status}", *reason))
     lines += panel_lines(report)
 
-    counts = ", ".join(_sample_counts(totals))
+    counts = ", ".join(_sample_counts(report.totals))
     lines.append(("Dataset ", DataText(report.dataset.name), f": {counts}; run ", DataText(run.id), "."))
     if run.part is not None:
         lines.append(("Part: ", DataText(run.part.describe()), "."))
         lines += [describe_passed(report)] if run.part.is_of_failed else []
     if report.gate is not None:
         lines.append((gate_verdict(report.gate, run.part),))
-    if report.privacy.removed:
-        lines.append((f"Left out ({report.privacy.level}): {', '.join(report.privacy.removed)}.",))
+    if left_out := report.privacy.describe():
+        lines.append((left_out,))
 
     suite = (": ", DataText(run.suite)) if run.suite else ()
     return TextSection(("deemster report", *suite), lines, key="headline")
+
+
+def _gate(report: Report) -> Iterator[TextSection]:
+    if report.gate is not None:
+        yield gate_section(report.gate, report.run.part)
 
 
 def _sample_counts(totals: Totals) -> list[str]:
@@ -101,29 +106,11 @@ def _sample_counts(totals: Totals) -> list[str]:
     return counts
 
 
-def panel_lines(report: Report) -> Iterator[TextLine]:
-    """Which scores lack the vote of a judge, and which metrics may lack some."""
-    for name, panels in (report.panels or {}).items():
-        if panels.n_incomplete:
-            yield ("Warning: ", MetricName(name), f": {incomplete_panels(panels)}")
-        if panels.quorum is not None:
-            yield (MetricName(name), f": a score needs {plural(panels.quorum, 'vote')} of its judges (`quorum`).")
-
-
-def incomplete_panels(panels: PanelSummary) -> str:
-    """How many scores lack the vote of a judge, in one sentence.
-
-    Args:
-        panels: The panels behind the scores.
-    """
-    lacking = f"{panels.n_incomplete:,} of {panels.n:,} scores lack the vote of a judge that failed"
-    return f"{lacking}; `--resume` asks it again."
-
-
 def _metrics(report: Report) -> TextSection:
+    """The numbers of each metric; one threshold of all goes into the heading, several have a column."""
     metrics = report.metrics
-    pass_marks = {_pass_mark(metrics[name]) for name in report.metric_order}
-    common_mark = pass_marks.pop() if len(pass_marks) == 1 else None
+    thresholds = {_threshold(metrics[name]) for name in report.metric_order}
+    common_threshold = thresholds.pop() if len(thresholds) == 1 else None
 
     columns: list[Column[str]] = [
         ("metric", MetricName),
@@ -132,12 +119,12 @@ def _metrics(report: Report) -> TextSection:
         ("p50", lambda name: format_number(metrics[name].p50)),
         ("p95", lambda name: format_number(metrics[name].p95)),
         (
-            "pass-rate" if common_mark is None else f"pass-rate ({common_mark})",
+            "pass-rate" if common_threshold is None else f"pass-rate ({common_threshold})",
             lambda name: format_number(metrics[name].pass_rate),
         ),
     ]
-    if common_mark is None:
-        columns.append(("threshold", lambda name: _pass_mark(metrics[name]) or "differs"))
+    if common_threshold is None:
+        columns.append(("threshold", lambda name: _threshold(metrics[name]) or "differs"))
     columns += [
         ("95% interval", lambda name: format_interval(metrics[name].pass_rate_interval)),
         ("scored", lambda name: str(metrics[name].n_scored)),
@@ -161,44 +148,6 @@ def _metrics(report: Report) -> TextSection:
     return TextSection(("Per-metric aggregates",), table=table, after=notes, key="metrics")
 
 
-def _corrected(report: Report) -> Iterator[TextSection]:
-    """The numbers that labels of people correct, beside those of the judge."""
-    corrected = {
-        name: figures.pass_rate_corrected
-        for name, figures in report.metrics.items()
-        if figures.pass_rate_corrected is not None
-    }
-    if not corrected:
-        return
-
-    rows: list[TextLine] = []
-    for name, rate in corrected.items():
-        figures = report.metrics[name]
-        rows.append(_corrected_row(name, "pass-rate", figures.pass_rate, rate, labels=rate.labels))
-        if rate.mean is not None:
-            rows.append(_corrected_row(name, "mean", figures.mean, rate.mean, labels=rate.labels))
-
-    source = ", ".join(dict.fromkeys(rate.source for rate in corrected.values() if rate.source))
-    yield TextSection(
-        ("Corrected for the errors of judges",),
-        [("What people would have found, by their labels of ", DataText(source), ".")],
-        TextTable(("metric", "number", "by the judge", "corrected", "95% interval", "labels"), rows),
-        [(MetricName(name), ": ", SentenceText(rate.note)) for name, rate in corrected.items() if rate.note],
-        key="corrected",
-    )
-
-
-def _corrected_row(
-    name: str, number: str, by_judge: float | None, corrected: CorrectedPassRate | CorrectedMean, *, labels: int
-) -> TextLine:
-    interval = _range(corrected.low, corrected.high)
-    return (MetricName(name), number, format_number(by_judge), format_number(corrected.value), interval, str(labels))
-
-
-def _range(low: float | None, high: float | None) -> str:
-    return format_interval(None if low is None or high is None else Interval(low, high))
-
-
 def _where_line(report: Report, name: str, where: Where) -> TextLine:
     """How many samples a metric applies to, and which these are."""
     figures = report.metrics[name]
@@ -206,7 +155,7 @@ def _where_line(report: Report, name: str, where: Where) -> TextLine:
     return (MetricName(name), f" applies to {samples}: ", DataText(describe_where(where)), ".")
 
 
-def _pass_mark(figures: RunMetricSummary) -> str | None:
+def _threshold(figures: RunMetricSummary) -> str | None:
     if figures.threshold is None:
         return None if figures.n_scored else "n/a"
     return f"{'>=' if figures.higher_is_better else '<='} {figures.threshold:.4g}"
@@ -230,56 +179,8 @@ def _macro_f1(report: Report) -> TextSection:
     return TextSection(title, lines, key="macro-f1")
 
 
-def _aggregate_sections(report: Report, whole: Aggregate) -> Iterator[TextSection]:
-    """What an aggregator made of the metrics: by cohort, then by sample."""
-    cohort_rows: list[TextLine] = [
-        (
-            DataText(cohort.label),
-            str(cohort.samples),
-            format_number(cohort.aggregate.success_rate),
-            format_interval(cohort.aggregate.interval),
-            format_number(cohort.aggregate.mean_score),
-        )
-        for cohort in report.cohort_list
-        if cohort.aggregate is not None
-    ]
-    mean = f"Mean score: {whole.mean_score:.4f}, 95% interval {format_interval(whole.mean_score_interval)}."
-    yield TextSection(
-        (f"Aggregate success-rate: {whole.success_rate:.4f}",),
-        [
-            ("95% interval ", format_interval(whole.interval), "."),
-            (mean,),
-            ("Aggregator: ", DataText(whole.aggregator), "."),
-        ],
-        TextTable(("cohort", "samples", "success-rate", "95% interval", "mean score"), cohort_rows, ("samples",)),
-        key="aggregate",
-    )
-
-    sample_rows = _aggregated_samples(report)
-    n_samples = report.totals.samples if whole.samples is None else whole.samples
-    yield TextSection(
-        ("Aggregate by sample",),
-        table=TextTable(("sample", "aggregate", "score"), sample_rows),
-        after=_rest(n_samples, sample_rows),
-        key="aggregate-samples",
-        folds=True,
-    )
-
-
-def _aggregated_samples(report: Report) -> list[TextLine]:
-    """The first samples whose aggregate did not succeed in every repetition, then others, as far as there is room."""
-    failed: list[TextLine] = []
-    passed: list[TextLine] = []
-    for entry in report.samples:
-        if entry.aggregate is None:
-            continue
-        status, rows = ("pass", passed) if entry.aggregate.success else ("fail", failed)
-        if len(rows) < SHOWN:
-            rows.append((DataText(entry.id), status, format_number(entry.aggregate.score)))
-    return [*failed, *passed][:SHOWN]
-
-
 def _cohorts(report: Report) -> TextSection:
+    """The pass-rates of samples with one tag, by metric and in the mean."""
     cohorts = report.cohort_list
     # Of a metric that gives 0 or 1 the mean is the pass-rate.
     means = {
@@ -342,13 +243,14 @@ def _histograms(report: Report) -> TextSection:
 
 
 def _unstable(report: Report) -> TextSection:
+    """The samples that pass only sometimes, and what chance alone can do."""
     section = TextSection(("Unstable samples",), key="unstable", folds=True)
     precision = report.precision
     if precision is None:
         return section._replace(lines=[("Each sample ran once, so instability cannot be seen; use repetitions.",)])
 
     run = precision.run
-    seen = (
+    noise_note = (
         "An application may answer differently each time. "
         f"With {plural(report.totals.repetitions, 'repetition')}, chance "
         f"alone can move one sample's pass-rate by {precision.resolution:.4f} from one run to the next, "
@@ -360,17 +262,17 @@ def _unstable(report: Report) -> TextSection:
     )
     if not precision.unstable:
         none = "No sample passed in some repetitions and failed in others."
-        return section._replace(lines=[(seen, needed), (none,)])
+        return section._replace(lines=[(noise_note, needed), (none,)])
 
     unstable = (entry for entry in report.samples if entry.unstable)
     rows = [
         (DataText(entry.id), f"{entry.passed} of {entry.repetitions}", format_interval(entry.interval))
-        for entry in islice(unstable, SHOWN)
+        for entry in islice(unstable, MOST_ROWS)
     ]
     return section._replace(
-        lines=[(seen, needed)],
+        lines=[(noise_note, needed)],
         table=TextTable(("sample", "passed", "95% interval"), rows),
-        after=_rest(precision.unstable, rows),
+        after=more_line(precision.unstable, rows),
     )
 
 
@@ -381,7 +283,7 @@ def _failures(report: Report) -> TextSection:
         which = "every output that was run" if report.totals.not_run else "every output"
         return TextSection(("Failures",), [(f"None: {which} was scored.",)], key="failures")
 
-    shown = groups[:SHOWN]
+    shown = groups[:MOST_ROWS]
     bars = [BarCell(group.times / groups[0].times) for group in shown]
     table = table_of(
         shown,
@@ -395,8 +297,4 @@ def _failures(report: Report) -> TextSection:
         spare=("samples",),
         plots=[PlotColumn("how often", bars, "times")],
     )
-    return TextSection(("Failures",), table=table, after=_rest(len(groups), table.rows), key="failures")
-
-
-def _rest(count: int, rows: Sequence[TextLine]) -> list[TextLine]:
-    return [(f"... and {count - len(rows):,} more.",)] if count > len(rows) else []
+    return TextSection(("Failures",), table=table, after=more_line(len(groups), table.rows), key="failures")

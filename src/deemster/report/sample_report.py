@@ -10,6 +10,7 @@ from deemster.errors import InputError, did_you_mean, plural
 from deemster.records import Exchange
 from deemster.report.failing_samples import ExecutedSample, executed_samples, plain_text, text_difference
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
+from deemster.report.usage_sections import describe_usage
 from deemster.results import SampleEntry
 from deemster.text.text_sections import DataText, MetricName, TextDetail, TextField, TextSection, WholeText
 
@@ -110,8 +111,7 @@ def _mark(report: Report, name: str, mark: Any) -> TextDetail:
         title = (MetricName(name), f": unscored, {mark.unscored.cause}")
         fields += _field("message", mark.unscored.message)
     if mark.usage is not None:
-        used = {key: value for key, value in _plain(mark.usage).items() if value is not None}
-        fields += _field("usage", used)
+        fields.append(TextField("usage", (describe_usage(mark.usage),)))
     return TextDetail(title, fields)
 
 
@@ -123,13 +123,6 @@ def _exchange(name: str, place: int, exchange: Exchange) -> TextDetail:
         *_field("no reply", exchange.failure),
     ]
     return TextDetail((MetricName(name), f", question {place}, to ", DataText(exchange.role), *model), fields)
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    import msgspec  # noqa: PLC0415 - only for marks that asked a model
-
-    found: dict[str, Any] = msgspec.to_builtins(value)
-    return found
 
 
 def _fields(value: Any, label: str) -> Iterator[TextField]:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from deemster.errors import plural
+from deemster.records import Usage
 from deemster.results import Cost, UsageTotals
 from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
@@ -63,6 +64,27 @@ def format_cost(cost: Cost) -> str:
     if any(model.cost_usd is not None for model in cost.models):
         return f"at least {_money(cost.total_usd)} USD"
     return "not known"
+
+
+def describe_usage(usage: Usage) -> str:
+    """What one score or output used: calls, tokens, time and cost, as far as they are known.
+
+    >>> describe_usage(Usage(prompt_tokens=120, completion_tokens=8))
+    '1 call, 120 + 8 tokens, cost not known'
+    """
+    parts = [plural(usage.calls, "call")] if usage.calls else []
+    if usage.cached_calls:
+        parts.append(f"{plural(usage.cached_calls, 'call')} answered from the cache")
+    if usage.prompt_tokens is not None or usage.completion_tokens is not None:
+        parts.append(f"{_count_cell(usage.prompt_tokens)} + {_count_cell(usage.completion_tokens)} tokens")
+    if usage.latency_ms is not None:
+        parts.append(f"{usage.latency_ms:,.0f} ms")
+    if usage.cost_usd is not None:
+        origin = ", by the price table" if usage.cost_source == "derived" else ""
+        parts.append(f"{usage.cost_usd.normalize():f} USD{origin}")
+    elif usage.calls:
+        parts.append("cost not known")
+    return ", ".join(parts)
 
 
 def _budget_lines(report: Report) -> list[TextLine]:

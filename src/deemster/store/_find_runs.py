@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from deemster.errors import StoreError, did_you_mean, list_names
+from deemster.errors import StoreError, did_you_mean, list_names, nearest
 from deemster.store._baseline_table import find_baseline
 from deemster.store._database import Connection, storage_error, store_error
 from deemster.store._row_encoding import clean_text
@@ -140,11 +140,18 @@ def _no_such_run(connection: Connection, where: str, name: str) -> StoreError:
     if name == "baseline":
         return store_error(where, "There is no baseline yet. `deemster baseline RUN` makes a run the baseline.")
 
-    ids = _read_ids(connection, "1 = 1", limit=_GUESSES)
-    hint = did_you_mean(name, ["latest", *ids]) if ids else "It holds none yet."
+    runs = find_runs(connection, where, {}, limit=_GUESSES, on_damage=lambda _: None)
+    hint = _nearest_runs(name, runs) if runs else "It holds none yet."
     if Path(name).is_file():
         hint = f"`deemster import {name}` takes in the runs of a run file."
     return store_error(where, f"The store holds no run `{name}`. {hint}")
+
+
+def _nearest_runs(name: str, runs: list[RunRow]) -> str:
+    """What may be meant by a name that no run has: a run that has a name of its own is listed by that."""
+    names = dict.fromkeys(["latest", *(str(run.facts.get("label") or run.id) for run in runs)])
+    every = [*names, *(run.id for run in runs)]
+    return did_you_mean(name, every if nearest(name, every) else names)
 
 
 def _read_run(connection: Connection, where: str, run_id: str) -> RunRow:
