@@ -82,8 +82,8 @@ def test_broken_samples_are_confirmed_and_flaky_ones_cleared(folder, golden):
     check = gate_check()
     assert (check["status"], check["observed"]) == ("pass", 1)
     assert check["because"] == (
-        "4 samples passed before and do not pass now: `s001`, `s002`, `s003` and `s007`; 1 confirmed by running them again, "
-        "3 flaky"
+        "4 samples passed before and do not pass now: `s001`, `s002`, `s003` and `s007`; "
+        "1 confirmed by running them again, 3 flaky"
     )
     calls = (folder / "calls.txt").read_text().split()
     assert [calls.count(number) for number in ("0", "1", "7")] == [1, 9, 9]
