@@ -37,6 +37,7 @@ def environment(*, seed: str = "0", locale: str = "C.UTF-8") -> dict[str, str]:
     """As little of the caller's environment as will do."""
     return {
         "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT / "src"),
         "SOURCE_DATE_EPOCH": EPOCH,
         "PYTHONHASHSEED": seed,
         "LANG": locale,

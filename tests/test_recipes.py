@@ -109,3 +109,4 @@ def test_section_of_the_recipe_is_in_every_form_of_a_report(tree):
 
     shown = [printed, *((tree / name).read_text(encoding="utf-8") for name in ("report.md", "report.html"))]
     assert ["Longest outputs" in each for each in shown] == [True, True, True]
+    run(tree, "pytest", "-q", "-n", "0", "tests/text/test_text_sections.py", "-k", "after_every_section")

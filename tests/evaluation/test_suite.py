@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from deemster.engine.model_access import ModelCalls
 from deemster.errors import ConfigurationError
 from deemster.evaluation.evaluation_settings import EvaluationSettings
 from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation
-from deemster.evaluation.suite import CONCURRENCY, SEED, load_suite
+from deemster.evaluation.suite import CONCURRENCY, SEED, SuiteFile, load_suite
 from deemster.records import Sample
 from deemster.targets.python_target import as_target
 
@@ -112,8 +113,6 @@ KEYS = st.sampled_from(["schema_version", "name", "dataset", "target", "metrics"
 
 @given(st.dictionaries(KEYS | st.text(max_size=9), JSON, max_size=6) | JSON)
 def test_any_suite_content_is_read_or_error_with_lines(tmp_path_factory, value):
-    import json
-
     path = tmp_path_factory.mktemp("suite") / "s.json"
     path.write_text(json.dumps(value))
     found = []
@@ -175,3 +174,43 @@ def test_keys_of_a_suite_and_a_call_fill_the_same_settings(tmp_path):
     path = str(tmp_path / "labels.json")
     assert called.settings == EvaluationSettings(strict=True, delta=0.1, calibration=path, confirm=4)
     assert called.calls == ModelCalls(cache="answers.jsonl", offline=True, keep_prompts="all")
+
+
+# For every key of a suite, a value other than its default.
+OTHER_VALUES = {
+    "dataset": "other.yml",
+    "metrics": ["contains"],
+    "name": "other",
+    "target": {"outputs": "answers.jsonl"},
+    "repetitions": 3,
+    "seed": 7,
+    "limits": {"timeout_s": 60},
+    "strict": True,
+    "cluster": "topic",
+    "delta": 0.1,
+    "junit": "samples",
+    "keep_prompts": "all",
+    "durable": True,
+    "on": "local-cluster",
+    "gate": {"min_macro_f1": 0.5},
+    "aggregator": "min",
+    "group": "generation",
+    "models": {"judge": {"model": "other"}},
+    "calibration": "labels.json",
+    "attack": {"seed": 3},
+}
+# They are for people and for editors: the document has them, and nothing else reads them.
+NOT_READ = ("schema_version", "description")
+
+
+@pytest.mark.parametrize("key", [key for key in SuiteFile.__struct_fields__ if key not in NOT_READ])
+def test_every_key_changes_the_suite_that_is_loaded(tmp_path, key):
+    assert key in OTHER_VALUES, f"add `{key}` with a value other than its default to OTHER_VALUES"
+    said = {"dataset": "golden.yml", "metrics": ["exact-match"]}
+    usual = suite(tmp_path, json.dumps(said))
+    changed = suite(tmp_path, json.dumps({**said, key: OTHER_VALUES[key]}))
+
+    assert suite(tmp_path, json.dumps(said))._replace(document=usual.document) == usual
+    assert changed._replace(document=usual.document) != usual, (
+        f"`{key}` is read and ignored: add a field of this name to `EvaluationSettings`, or pass it in `load_suite`"
+    )

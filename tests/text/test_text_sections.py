@@ -5,12 +5,11 @@ from __future__ import annotations
 import html
 import re
 from functools import partial
-from itertools import product
 
 import pytest
 
 from deemster.agreement import agreement_page, metrics_result
-from deemster.comparison import comparison
+from deemster.comparison import _comparison_page, comparison
 from deemster.monitoring import monitoring_page, pass_rate_over_time
 from deemster.monitoring.monitoring_report import drift_words
 from deemster.report import _grading_page, _report_page, grading_result, report_document
@@ -92,24 +91,36 @@ def test_unknown_section_is_shown_and_ends_no_form(monkeypatch, kind, form, key)
     assert lines <= set(shown.splitlines())
 
 
-@pytest.mark.parametrize(
-    ("kind", "form"),
-    [
-        *product(["comparison", "alignment"], ["page", "notebook"]),
-        *((name, "page") for name in ("report", *PAGES)),
-    ],
-)
-def test_unknown_section_comes_last_where_there_is_an_order(monkeypatch, kind, form):
+# What each form names; what a page of monitoring adds itself stands before all other sections.
+ORDERS = {
+    ("comparison", "page"): _comparison_page._ORDER,
+    ("comparison", "notebook"): _comparison_page._IN_NOTEBOOK,
+    ("alignment", "page"): agreement_page._ORDER,
+    ("alignment", "notebook"): agreement_page._SHORT,
+    ("report", "page"): _report_page._ORDER,
+    ("grading", "page"): _grading_page._ORDER,
+    ("monitoring", "page"): (),
+}
+
+
+@pytest.mark.parametrize(("kind", "form"), ORDERS)
+def test_unknown_section_comes_after_every_section_that_the_order_names(monkeypatch, kind, form):
     make, module, name = RESULTS[DOORS.get((kind, form), kind)]
     known = getattr(module, name)
+    unknown_titles = set()
 
     def with_weather(*arguments, **options):
         headline, *rest = known(*arguments, **options)
+        unknown_titles.update("".join(section.title) for section in rest if section.key not in ORDERS[kind, form])
         return [headline, TextSection(("Weather",), key="tomorrow"), *rest]
 
     monkeypatch.setattr(module, name, with_weather)
     headings = re.findall("<h2[^>]*>(.*?)</h2>", FORMS[form](make()))
-    assert headings[-1] == "Weather"
+    _, *later = headings[headings.index("Weather") :]
+    assert set(later) <= unknown_titles, (
+        f"a section that no order names stands before {sorted(set(later) - unknown_titles)}: `in_order` puts it after "
+        "every section that the order names"
+    )
 
 
 def test_notebook_of_a_report_begins_with_the_decision_of_its_gate():

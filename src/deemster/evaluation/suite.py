@@ -99,7 +99,7 @@ _RETIRED = {
     "until_decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
 }
 # Keys of a suite that are fields of the settings of an evaluation; a path among them is relative to the suite.
-_SETTINGS = ("calibration", "delta", "on", "strict")
+_SETTINGS = tuple(key for key in EvaluationSettings._fields if key in SuiteFile.__struct_fields__)
 # Sections that are checked by their readers, some after variables of the environment are put in.
 _SECTIONS = ("target", "models", "gate", "aggregator")
 
