@@ -160,7 +160,7 @@ def test_gate_decision_goes_to_stderr_if_report_is_on_stdout(world):
     assert result.exit_code == 1
     assert json.loads(result.stdout)["gate"]["decision"] == "fail"
     assert (
-        "fail: min_macro_f1: 0.50 (interval 0.09 to 0.91), required 0.9: the estimate is below the bound; fee"
+        "fail: min_macro_f1: 0.50 (interval 0.09 to 0.91), required 0.9: the estimate is below the bound; sample `fee`"
         in result.stderr
     )
 

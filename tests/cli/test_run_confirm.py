@@ -82,8 +82,8 @@ def test_broken_samples_are_confirmed_and_flaky_ones_cleared(folder, golden):
     check = gate_check()
     assert (check["status"], check["observed"]) == ("pass", 1)
     assert check["because"] == (
-        "4 samples passed before and do not pass now: s001, s002, s003 and s007; 1 confirmed by running them again, "
-        "3 flaky"
+        "4 samples passed before and do not pass now: `s001`, `s002`, `s003` and `s007`; "
+        "1 confirmed by running them again, 3 flaky"
     )
     calls = (folder / "calls.txt").read_text().split()
     assert [calls.count(number) for number in ("0", "1", "7")] == [1, 9, 9]
@@ -136,7 +136,7 @@ def test_rerun_without_an_answer_is_no_failure(folder):
     state(folder, flaky=[1], down=[1])
     assert called("run", "suite.yml", "--quiet", "--confirm", "6").exit_code == 0
     # No rerun was marked, so nothing is known of the sample, and it counts.
-    assert gate_check()["because"] == "1 sample passed before and does not pass now: s001"
+    assert gate_check()["because"] == "1 sample passed before and does not pass now: `s001`"
 
 
 def test_samples_without_an_answer_are_run_again_too(folder):
@@ -147,7 +147,7 @@ def test_samples_without_an_answer_are_run_again_too(folder):
     check = gate_check()
     assert check["observed"] == 1
     assert check["because"].endswith(
-        "2 samples passed before and do not pass now: s001 and s002; 0 confirmed by running them again, 1 flaky, "
+        "2 samples passed before and do not pass now: `s001` and `s002`; 0 confirmed by running them again, 1 flaky, "
         "1 open (it takes 5 reruns to confirm one)"
     )
     calls = (folder / "calls.txt").read_text().split()

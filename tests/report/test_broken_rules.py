@@ -27,16 +27,23 @@ def check(gate, *, outputs=None, metrics=("exact-match", "token-f1"), **options)
 @pytest.mark.parametrize(
     ("gate", "named"),
     [
-        ({"min_macro_f1": 0.99}, "c, b and f did not pass"),
-        ({"min_pass_rate": 0.99}, "c, b and f did not pass"),
-        ({"metrics": {"token-f1": {"min_pass_rate": 0.99}}}, "c did not pass"),
-        ({"metrics": {"exact-match": {"min_mean": 0.99}}}, "b, c and f did not pass"),
-        ({"cohorts": {"even": {"min_pass_rate": 0.99}}}, "b and f did not pass"),
+        ({"min_macro_f1": 0.99}, "samples `c`, `b` and `f` did not pass"),
+        ({"min_pass_rate": 0.99}, "samples `c`, `b` and `f` did not pass"),
+        ({"metrics": {"token-f1": {"min_pass_rate": 0.99}}}, "sample `c` did not pass"),
+        ({"metrics": {"exact-match": {"min_mean": 0.99}}}, "samples `b`, `c` and `f` did not pass"),
+        ({"cohorts": {"even": {"min_pass_rate": 0.99}}}, "samples `b` and `f` did not pass"),
     ],
 )
 def test_broken_bound_names_the_samples_that_it_is_about(gate, named):
     found = check(gate)
     assert (found.status, found.because) == ("fail", f"the estimate is below the bound; {named}")
+
+
+def test_one_sample_whose_id_is_a_number_is_no_count():
+    samples = [{"id": str(number), "input": {}, "expected_output": "30 days"} for number in (5, 6)]
+    outputs = {"5": "30 days", "6": "none"}
+    report = dm.evaluate(samples, outputs=outputs, metrics=["exact-match"], gate={"min_pass_rate": 0.9})
+    assert report.gate.checks[0].because == "the estimate is below the bound; sample `6` did not pass"
 
 
 def test_rule_that_holds_names_no_sample():
@@ -51,10 +58,10 @@ def test_more_samples_than_fit_are_counted():
 def test_sample_that_passes_sometimes_stands_behind_one_that_never_does():
     outputs = {name: ["30 days", "30 days"] for name in "abcdef"} | {"a": ["no", "30 days"], "f": ["day", "30 day"]}
     found = check({"min_pass_rate": 0.99}, outputs=outputs, metrics=["exact-match"], repetitions=2)
-    assert found.because.endswith("; f and a did not pass")
+    assert found.because.endswith("; samples `f` and `a` did not pass")
 
 
 def test_samples_without_a_score_are_named():
     outputs = {name: {"output": "30 days"} for name in "abcdef"} | {"d": {"error": "down"}}
     found = check({"max_unscored": 0}, outputs=outputs)
-    assert found.because.endswith("; d could not be scored")
+    assert found.because.endswith("; sample `d` could not be scored")

@@ -104,12 +104,12 @@ def test_skip_needs_a_reason_and_undo_takes_the_last_label_back(desks):
     label(ada, 2, "fail")
     undone = ada.post("labels/undo", {"run": "only"}).json
     assert undone["undone"]["position"] == 2
-    assert [each["author"] for each in ada.get("labels?run=only")["labels"]] == ["ada", "bert"]
+    assert [author["name"] for author in ada.get("labels?run=only")["authors"]] == ["ada", "bert"]
     ada.post("labels/undo", {"run": "only"})
     assert ada.post("labels/undo", {"run": "only"}).json == {"undone": None}
     queue = ada.get("labels/queue?run=only")
     assert (queue["total"], queue["done"]) == (23, 0)
-    assert [each["author"] for each in ada.get("labels?run=only")["labels"]] == ["bert"]
+    assert [author["name"] for author in ada.get("labels?run=only")["authors"]] == ["bert"]
 
 
 def test_agreement_of_two_people_is_cohens_kappa(desks):

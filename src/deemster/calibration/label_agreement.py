@@ -22,7 +22,6 @@ class LabelAgreement(msgspec.Struct, frozen=True, kw_only=True):
     """How far people agree on one question: Cohen's kappa of two, Krippendorff's alpha of more.
 
     Attributes:
-        authors: Who answered.
         n: How many samples two of them or more answered.
         value: The statistic; None where it is undefined.
         interval: Its interval at 95 %.
@@ -30,7 +29,6 @@ class LabelAgreement(msgspec.Struct, frozen=True, kw_only=True):
         because: Why it is undefined.
     """
 
-    authors: list[str]
     n: int
     value: float | None = None
     interval: tuple[float, float] | None = None
@@ -53,14 +51,13 @@ def label_agreement(labels: Iterable[LabelFacts]) -> LabelAgreement:
             answers = answers_by_author.setdefault(label.author, {})
             answers[label.position, label.repetition] = label.verdict
 
-    authors = sorted(answers_by_author)
     outputs = _shared_outputs(answers_by_author.values())
     if not outputs:
         because = "No sample that was drawn at random was labelled by two people."
-        return LabelAgreement(authors=authors, n=0, because=because)
+        return LabelAgreement(n=0, because=because)
 
-    rows = [[answers_by_author[author].get(output) for output in outputs] for author in authors]
-    return _kappa(authors, rows) if len(authors) == 2 else _alpha(authors, rows)
+    rows = [[answers.get(output) for output in outputs] for _, answers in sorted(answers_by_author.items())]
+    return _kappa(rows) if len(rows) == 2 else _alpha(rows)
 
 
 def _shared_outputs(answers: Iterable[_Answers]) -> list[tuple[int, int]]:
@@ -76,11 +73,10 @@ def _shared_outputs(answers: Iterable[_Answers]) -> list[tuple[int, int]]:
     return list(repetitions.items())
 
 
-def _kappa(authors: list[str], rows: Sequence[Sequence[str | None]]) -> LabelAgreement:
+def _kappa(rows: Sequence[Sequence[str | None]]) -> LabelAgreement:
     kappa = cohen_kappa(*rows)
     because = "Both gave one same answer throughout, so kappa is undefined."
     return LabelAgreement(
-        authors=authors,
         n=len(rows[0]),
         value=kappa.value,
         interval=interval_ends(kappa.interval),
@@ -89,12 +85,11 @@ def _kappa(authors: list[str], rows: Sequence[Sequence[str | None]]) -> LabelAgr
     )
 
 
-def _alpha(authors: list[str], rows: Sequence[Sequence[str | None]]) -> LabelAgreement:
+def _alpha(rows: Sequence[Sequence[str | None]]) -> LabelAgreement:
     n = len(rows[0])
     alpha = annotator_alpha(rows, replicates=BootstrapSettings().replicates, seed=0)
     reason = "Only one sample was labelled by two people" if n == 1 else "All gave one same answer throughout"
     return LabelAgreement(
-        authors=authors,
         n=n,
         value=alpha.estimate,
         interval=interval_ends(alpha.ci),

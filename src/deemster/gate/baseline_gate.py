@@ -379,7 +379,7 @@ def _newly_failing_check(most: int, evidence: BaselineEvidence) -> GateCheck:
     count, found = evidence.newly_failing, evidence.confirmation
     because = f"{plural(count, 'sample')} passed before and {'does' if count == 1 else 'do'} not pass now"
     if evidence.first_broken:
-        because += f": {list_first([sample.id for sample in evidence.first_broken], count)}"
+        because += f": {list_first([f'`{sample.id}`' for sample in evidence.first_broken], count)}"
     if found is not None:
         flaky, open_ = found.count("flaky"), count - found.count("flaky") - found.count("confirmed")
         because += f"; {found.count('confirmed'):,} confirmed by running them again, {flaky:,} flaky"

@@ -18,6 +18,8 @@ from deemster.results.run_summary import cohort_label
 
 # So many samples are named.
 MOST_NAMED = 4
+# What is left of a line on a terminal beside `the estimate is below the bound`.
+_ROOM = 45
 _QUALITIES = frozenset({"macro_f1", "pass_rate", "mean"})
 _UNSCORED = frozenset({"unscored", "samples_unscored"})
 _ATTACKS = frozenset({"attack_success", "critical_successes"})
@@ -119,4 +121,6 @@ def _sentence(rule: BrokenRule, ids: Sequence[str], count: int) -> str:
         happened = "could not be scored"
     elif rule.quantity in _ATTACKS:
         happened = "got through"
-    return f"{list_first(ids, count)} {happened}"
+    noun = "sample" if count == 1 else "samples"
+    named = f"{noun} {list_first([f'`{name}`' for name in ids], count)} {happened}"
+    return named if len(named) <= _ROOM else f"{list_first(ids, count)} {happened}"

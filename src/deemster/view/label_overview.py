@@ -12,12 +12,12 @@ from deemster.calibration.label_agreement import label_agreement
 from deemster.calibration.people_labels import LabelTask, label_tasks, labelled_votes, labels_csv
 from deemster.store import LabelFacts
 from deemster.view.label_needs import needed_labels
-from deemster.view.label_shapes import Author, LabelOverview, label_entry
+from deemster.view.label_shapes import Author, LabelOverview
 from deemster.view.opened_run import OpenedRun
 
 
 def label_overview(run: OpenedRun) -> LabelOverview:
-    """All labels of a run, how far their authors agree, and how many more would decide something.
+    """Who labelled a run, how far they agree, and how many more labels would decide something.
 
     Args:
         run: The run.
@@ -32,8 +32,6 @@ def label_overview(run: OpenedRun) -> LabelOverview:
     counts = Counter(label.author for label in labels)
 
     return LabelOverview(
-        run=run.row.id,
-        labels=list(map(label_entry, labels)),
         authors=[Author(name, count) for name, count in sorted(counts.items())],
         agreement=list(_agreement(tasks, labels)),
         needed=needed_labels(run, tasks, labels),
@@ -43,12 +41,7 @@ def label_overview(run: OpenedRun) -> LabelOverview:
 def _agreement(tasks: Sequence[LabelTask], labels: Sequence[LabelFacts]) -> Iterator[dict[str, Any]]:
     for task in tasks:
         agreement = label_agreement(label for label in labels if (label.metric, label.criterion) == task.key)
-        yield {
-            "title": task.title,
-            "metric": task.metric or None,
-            "criterion": task.criterion or None,
-            **msgspec.structs.asdict(agreement),
-        }
+        yield {"title": task.title, **msgspec.structs.asdict(agreement)}
 
 
 # How labels leave: the media type, the ending of the file, and its bytes.

@@ -78,10 +78,8 @@ class Author(msgspec.Struct, frozen=True):
 
 
 class LabelOverview(msgspec.Struct, frozen=True, kw_only=True):
-    """All labels of a run, how far their authors agree on each question, and how many more would decide something."""
+    """Who labelled a run, how far they agree on each question, and how many more labels would decide something."""
 
-    run: str
-    labels: list[dict[str, Any]]
     authors: list[Author]
     agreement: list[dict[str, Any]]
     needed: list[dict[str, Any]]
