@@ -90,6 +90,7 @@ def environment() -> dict[str, str]:
         "SOURCE_DATE_EPOCH": EPOCH,
         "LANG": "C.UTF-8",
         "COLUMNS": "80",
+        **{f"GIT_{role}_{key}": "reader@example.com" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")},
         **guard,
     }
 

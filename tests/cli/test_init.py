@@ -204,7 +204,8 @@ def test_git_ignores_what_a_run_leaves(folder, monkeypatch):
     called("init", "evals")
     before = untracked()
     assert "evals/suite.yml" in before
-    run = [sys.executable, "-m", "deemster", "run", "evals/suite.yml", "--to", "report.html", "--to", "report.xml"]
+    files = [word for ending in ("html", "md", "xml") for word in ("--to", f"report.{ending}")]
+    run = [sys.executable, "-m", "deemster", "run", "evals/suite.yml", *files]
     subprocess.run(run, capture_output=True, check=True)
     assert Path("evals/__pycache__").exists()
     assert untracked() == before

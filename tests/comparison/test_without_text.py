@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import deemster as dm
 from deemster.comparison import report_without_text
-from deemster.comparison.without_text import WITHOUT_TEXT, join_privacy
+from deemster.comparison.without_text import PUBLIC_OF_RUN, WITHOUT_TEXT, join_privacy
 from deemster.engine.run_sync import run_sync
 from deemster.evaluation.resolve_evaluation import resolve_arguments
 from deemster.evaluation.run_evaluation import run_evaluation
@@ -208,7 +209,6 @@ KEPT = {
     Report: "schema_version tool_version privacy totals macro_f1 macro_f1_interval macro_f1_metrics pass_rate "
     "pass_rate_interval metric_order histograms cohort_list aggregate precision usage cost budget gate adversarial "
     "panels",
-    RunEntry: "id suite status reason started_at finished_at duration_s seed varied",
     DatasetEntry: "name schema_version duplicates cluster",
     SampleEntry: "id tags repetitions passed unscored pass_rate interval unstable score_mean score_stdev metrics "
     "aggregate not_applicable",
@@ -219,7 +219,6 @@ KEPT = {
 }
 LEFT_OUT = {
     Report: "run dataset metrics samples executions failure_list",
-    RunEntry: "part label target models",
     DatasetEntry: "fingerprint",
     SampleEntry: "row_hash input expected_output",
     ExecutionEntry: "output retrieved trajectory marks",
@@ -238,3 +237,16 @@ def test_every_field_is_kept_or_left_out_on_purpose(record):
         "reveal something private, let comparison/without_text.py leave it out, and add it to LEFT_OUT."
     )
     assert decided == set(record.__struct_fields__)
+
+
+def test_what_is_not_public_of_a_run_is_left_out():
+    private = sorted(set(RunEntry.__struct_fields__) - PUBLIC_OF_RUN - {"part"})
+    assert {"label", "target", "models"} <= set(private)
+
+    report = full_report()
+    filled = msgspec.structs.replace(report.run, **dict.fromkeys(private, "something private"))
+    shown = report_without_text(msgspec.structs.replace(report, run=filled), quotes=quotes_of).run
+    assert {name: getattr(shown, name) for name in private} == dict.fromkeys(private)
+    assert {name: getattr(shown, name) for name in PUBLIC_OF_RUN} == {
+        name: getattr(report.run, name) for name in PUBLIC_OF_RUN
+    }

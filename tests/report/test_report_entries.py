@@ -62,7 +62,10 @@ def part(path):
 
 @pytest.mark.parametrize("path", FIELDS)
 def test_record_has_every_field_in_the_order_of_the_format(path):
-    assert list(part(path)) == FIELDS[path].split()
+    assert list(part(path)) == FIELDS[path].split(), (
+        f"the fields of `{path or 'the report'}` changed: write the new list into FIELDS, in this order, give a new "
+        "field a default so that older reports load, and run `make refresh`"
+    )
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ AGENTS = "AGENTS.md"
 # What an editor knows the keys of a suite by; the first line of the suite names it.
 SCHEMA = "suite.schema.json"
 IGNORED = ".deemster/"
-# What the workflow writes, and what Python writes beside an application.
-ALSO_IGNORED = ("report.html", "report.xml", "__pycache__/")
+# The usual names of reports, and what Python writes beside an application.
+ALSO_IGNORED = ("report.html", "report.md", "report.xml", "__pycache__/")
 
 
 @click.command(

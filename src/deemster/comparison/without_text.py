@@ -49,6 +49,11 @@ WITHOUT_TEXT = PrivacyEntry(
 # Levels that files have; those between the first and the last were written by earlier versions, the strictest last.
 LEVELS = ("default", "outputs", "expected", "all", "publish-safe", WITHOUT_TEXT.level)
 
+# What may be shown of a run. Every other field of it is left out: a new one is private until it stands here.
+PUBLIC_OF_RUN = frozenset(
+    ("id", "suite", "status", "reason", "started_at", "finished_at", "duration_s", "seed", "varied")
+)
+
 Quotes: TypeAlias = Callable[[str], frozenset[str] | None]
 
 
@@ -120,8 +125,9 @@ def _compared_without_words(run: ComparedRun) -> ComparedRun:
 
 
 def _run_without_words(run: RunEntry) -> RunEntry:
-    """A run without its label, target and models, and without what selected its part, such as values of metadata."""
-    return msgspec.structs.replace(run, part=_unselected(run.part), label=None, target=None, models=None)
+    """A run without what is private, and without what selected its part, such as values of metadata."""
+    private = dict.fromkeys(name for name in run.__struct_fields__ if name not in PUBLIC_OF_RUN)
+    return msgspec.structs.replace(run, **{**private, "part": _unselected(run.part)})
 
 
 def _unselected(part: SelectedPart | None) -> SelectedPart | None:

@@ -21,7 +21,7 @@ from deemster.report.broken_rules import BrokenSamples
 from deemster.report.corrected_rates import with_corrections
 from deemster.report.report_assembly import execution_entries, failure_entries, sample_entries
 from deemster.report.report_document import SCHEMA, Report
-from deemster.report.report_entries import DatasetEntry, PrivacyEntry, RunEntry
+from deemster.report.report_entries import STORED_FACTS, DatasetEntry, PrivacyEntry, RunEntry
 from deemster.report.report_settings import (
     ReportSettings,
     RunFindings,
@@ -120,9 +120,8 @@ def finish_run(record: RunRecord, settings: ReportSettings, *, table: MarkTable 
         seed=record.facts.seed,
         varied=settings.varied,
         part=record.samples.part,
-        label=record.facts.facts.get("label"),
-        target=record.facts.facts.get("target"),
         models=models,
+        **{name: record.facts.facts.get(name) for name in STORED_FACTS},
     )
     return FinishedRun(record, settings, table, summary, entry)
 

@@ -31,6 +31,10 @@ class RunEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     models: dict[str, Any] | None = None
 
 
+# The fields that a report takes by name from the facts that are stored with its run.
+STORED_FACTS = ("label", "target")
+
+
 class PrivacyEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What was left out on purpose."""
 
