@@ -98,8 +98,9 @@ def test_changed_target_is_error_or_mixed_with_allow_changed(live):
     written(live, {"resumed_app.py": f"{APP}\n# another thought\n", "fixed": ""})
     refused = called("run", "suite.yml", "--resume", "--quiet")
     assert refused.exit_code == 2
-    assert "cannot be resumed: it is not the same any more." in refused.stderr
-    assert "target.source: was " in refused.stderr
+    assert "cannot be resumed: the code of `resumed_app:answer` changed since it started.\n" in refused.stderr
+    assert "continue with `--allow-changed`" in refused.stderr
+    assert "target.source" not in refused.stderr
     mixed = called("run", "suite.yml", "--resume", "--allow-changed", "--quiet", "--to", "run.md")
     assert mixed.exit_code == 0
     assert "mixed: resumed with changes: target.source: was " in mixed.stderr

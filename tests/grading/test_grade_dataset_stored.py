@@ -370,7 +370,7 @@ def other_counted(text):
 def test_change_of_prompt_or_aggregation_is_another_grading(place, before, after, told):
     kept(items(2), place, **before)
     fake = FakeChat(truthful)
-    with pytest.raises(ConfigurationError, match="it is not the same any more") as error:
+    with pytest.raises(ConfigurationError, match="this changed since it started") as error:
         kept(items(2), place, roles={"a": fake}, resume=rows(place)[0].id, **after)
     assert told in str(error.value)
     assert fake.asked == []

@@ -100,9 +100,11 @@ def audit_judge_command(
     from deemster.audit.planted_outputs import load_audit
 
     settings = read_settings(BiasSettings, overrides, probes=probes)
-    job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
+    basis = load_audit(suite, outputs, metrics=metrics, limits=limits)
     audit = run_interruptible(
-        lambda watchers: audit_judge(job, role, found, source=source, settings=settings, watchers=watchers),
+        lambda watchers: audit_judge(
+            basis.job, role, basis.outputs, source=basis.source, settings=settings, watchers=watchers
+        ),
         quiet=quiet,
     )
     write_result(audit, reports, quiet=quiet)
@@ -154,9 +156,11 @@ def audit_metrics_command(
     from deemster.records.marks import reaches
 
     settings = read_settings(DefectSettings, overrides, defects=defects)
-    job, found, source = load_audit(suite, outputs, metrics=metrics, limits=limits)
+    basis = load_audit(suite, outputs, metrics=metrics, limits=limits)
     audit = run_interruptible(
-        lambda watchers: audit_metrics(job, found, source=source, settings=settings, watchers=watchers),
+        lambda watchers: audit_metrics(
+            basis.job, basis.outputs, source=basis.source, settings=settings, watchers=watchers
+        ),
         quiet=quiet,
     )
     write_result(audit, reports, quiet=quiet)
@@ -202,10 +206,11 @@ def audit_gate_command(
     `pass_rate=0.8` too.
     Exit codes: 0 done, 2 bad input.
     """
-    from deemster.audit import TrialSettings, gate
+    from deemster.audit import TrialSettings
+    from deemster.audit import gate as audit_gate
 
     settings = read_settings(TrialSettings, overrides)
-    write_result(gate(suite, runs=runs, settings=settings, store=store), reports, quiet=quiet)
+    write_result(audit_gate(suite, runs=runs, settings=settings, store=store), reports, quiet=quiet)
 
 
 @command.command(
@@ -238,7 +243,8 @@ def audit_dataset_command(
 
     Exit codes: 0 done, 2 bad input.
     """
-    from deemster.audit import HealthSettings, dataset
+    from deemster.audit import HealthSettings
+    from deemster.audit import dataset as audit_dataset
 
     settings = read_settings(HealthSettings, overrides)
-    write_result(dataset(dataset_or_run, runs=runs, settings=settings, store=store), reports, quiet=quiet)
+    write_result(audit_dataset(dataset_or_run, runs=runs, settings=settings, store=store), reports, quiet=quiet)

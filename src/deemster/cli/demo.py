@@ -121,7 +121,8 @@ def _inactive_environment() -> Path | None:
     """The virtual environment in the current folder, such as `make demo` makes; None where it needs no activation."""
     environment = Path(sys.prefix)
     is_here = environment.is_relative_to(Path.cwd()) and (environment / "bin" / "activate").is_file()
-    return environment.relative_to(Path.cwd()) if is_here and "VIRTUAL_ENV" not in os.environ else None
+    is_active = os.environ.get("VIRTUAL_ENV") == sys.prefix
+    return environment.relative_to(Path.cwd()) if is_here and not is_active else None
 
 
 def _name_next_steps(directory: Path, comparison: Comparison) -> None:

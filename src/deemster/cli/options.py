@@ -205,7 +205,7 @@ def read_settings(shape: type[Settings], overrides: Sequence[str], **settings: A
     return decoded
 
 
-quiet_option = click.option("--quiet", is_flag=True, help="Show no progress and no result.")
+quiet_option = click.option("--quiet", is_flag=True, help="Print only the verdict and what failed.")
 
 
 def _parse_columns(

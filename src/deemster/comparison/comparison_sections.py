@@ -131,12 +131,14 @@ def _resolution(comparison: Comparison) -> Iterator[TextLine]:
     """What such a comparison can show at all."""
     macro = comparison.macro_f1
     if macro.detectable is not None:
-        drop = format_points(macro.detectable)
-        yield (f"With so many samples, a drop of the mean pass-rate by {drop} is noticed four times out of five.",)
+        drop = f"{100 * macro.detectable:.3g} points"
+        counted = plural(comparison.samples.paired, "sample")
+        shows = "only shows" if comparison.samples.paired == 1 else "only show"
+        yield (f"{counted} {shows} a drop of about {drop} reliably (80 %).",)
     if macro.certifiable is not None:
         ideal = format_points(macro.certifiable_unchanged)
         found = f"A drop of more than {format_points(macro.certifiable)} is ruled out"
-        yield (f"{found}; if nothing had changed, one of more than {ideal} would be.",)
+        yield (f"{found}; identical runs would rule out those above {ideal}.",)
     if comparison.noise is not None:
         yield _noise(comparison.noise)
 

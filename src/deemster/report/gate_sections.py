@@ -21,7 +21,7 @@ def gate_verdict(gate: GateDecision, part: SelectedPart | None) -> str:
         part: The part of the dataset that it judged; None for the whole.
     """
     if not gate.checks:
-        return "Gate: no rule is declared, so nothing was gated."
+        return "This suite has no gate."
 
     words = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive", "skipped": "skipped"}
     counts = {word: sum(check.status == status for check in gate.checks) for status, word in words.items()}

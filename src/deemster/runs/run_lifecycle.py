@@ -350,5 +350,8 @@ def _check_changes(definition: RunDefinition, storage: RunStorage, row: RunRow, 
 
 def _refuse_changes(row: RunRow, changes: Sequence[str], way_out: str) -> ConfigurationError:
     """The error that says why a run cannot be resumed, and what the user can do."""
-    refusal = f"The {row.kind} `{row.id}` cannot be resumed: it is not the same any more."
-    return ConfigurationError(map(Issue, [refusal, *changes, way_out]))
+    refused = f"The {row.kind} `{row.id}` cannot be resumed"
+    if len(changes) == 1 and changes[0].startswith("target.source: was "):
+        refusal = f"{refused}: the code of `{row.identity['target']['python']}` changed since it started."
+        return ConfigurationError(map(Issue, [refusal, way_out]))
+    return ConfigurationError(map(Issue, [f"{refused}: this changed since it started.", *changes, way_out]))
