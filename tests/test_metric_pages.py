@@ -32,9 +32,9 @@ def assert_written(file: Path, text: str, *, refresh: bool) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _table(refresh: bool) -> None:
+def _table(refresh_golden: bool) -> None:
     """The catalog knows a new metric as soon as the table does."""
-    if refresh:
+    if refresh_golden:
         text = metric_declarations.table_text()
         metric_declarations.TABLE.write_text(text, encoding="utf-8")
         fresh: dict[str, dict] = {}
@@ -42,11 +42,6 @@ def _table(refresh: bool) -> None:
         for name in ("TABLE", "PRESETS", "SHORT", "PLACES"):
             getattr(_metric_table, name).clear()
             getattr(_metric_table, name).update(fresh[name])
-
-
-@pytest.fixture(scope="module")
-def refresh(request) -> bool:
-    return bool(request.config.getoption("--refresh-golden"))
 
 
 @pytest.mark.parametrize("alias", CLASSES)
@@ -58,27 +53,27 @@ def test_metric_is_declared_whole(alias):
     assert metric.family in metric_pages.PAGES, f"No page in website/metric_pages.py has the family {metric.family}."
 
 
-def test_table_of_names_matches_classes(refresh):
-    assert_written(metric_declarations.TABLE, metric_declarations.table_text(), refresh=refresh)
+def test_table_of_names_matches_classes(refresh_golden):
+    assert_written(metric_declarations.TABLE, metric_declarations.table_text(), refresh=refresh_golden)
 
 
 @pytest.mark.parametrize("room", metric_declarations.ROOMS)
-def test_stub_of_room_has_its_metrics(room, refresh):
+def test_stub_of_room_has_its_metrics(room, refresh_golden):
     stub = metric_declarations.SOURCE / room / "__init__.pyi"
-    assert_written(stub, metric_declarations.stub_text(room), refresh=refresh)
+    assert_written(stub, metric_declarations.stub_text(room), refresh=refresh_golden)
 
 
-def test_chapter_of_the_reference_matches_classes(refresh):
+def test_chapter_of_the_reference_matches_classes(refresh_golden):
     page = ROOT / "docs" / "reference" / "python.md"
-    assert_written(page, with_block(page, "\n".join(metric_declarations.reference_table())), refresh=refresh)
+    assert_written(page, with_block(page, "\n".join(metric_declarations.reference_table())), refresh=refresh_golden)
 
 
-def test_pages_of_metrics_match_catalog(refresh):
+def test_pages_of_metrics_match_catalog(refresh_golden):
     index = FOLDER / "README.md"
-    assert_written(index, with_block(index, metric_pages.index_tables()), refresh=refresh)
+    assert_written(index, with_block(index, metric_pages.index_tables()), refresh=refresh_golden)
     pages = metric_pages.pages()
     for name, text in pages.items():
-        assert_written(FOLDER / f"{name}.md", text, refresh=refresh)
+        assert_written(FOLDER / f"{name}.md", text, refresh=refresh_golden)
     assert {path.stem for path in FOLDER.glob("*.md")} == {"README", *pages}
 
 

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from deemster.audit.audit_dataset import HealthSettings
+from deemster.audit.audit_judge import BiasSettings
+from deemster.audit.audit_metrics import DefectSettings
+from deemster.audit.gate_error_rates import TrialSettings
 from deemster.store import LabelFacts, open_store
 from tests.cli.workspace import called, written
 
@@ -18,6 +22,23 @@ QUICKSTART = str(EXAMPLES / "quickstart" / "suite.yml")
 
 def audit_metrics(*argv):
     return called("audit", "metrics", QUICKSTART, "--quiet", "--set", "draws=0", *argv)
+
+
+@pytest.mark.parametrize(
+    ("verb", "settings", "said"),
+    [
+        ("judge", BiasSettings, "max_samples=50 (the most samples that pairs are made from, drawn at random)"),
+        ("metrics", DefectSettings, "max_samples (the most samples whose outputs are taken, drawn at random; null for"),
+        ("gate", TrialSettings, "flip_rate (the share of samples that flip from run to run"),
+        ("dataset", HealthSettings, "near=0.95 (the cosine from which two inputs are near copies)"),
+    ],
+)
+def test_help_has_every_setting_with_its_default_and_meaning(verb, settings, said):
+    shown = " ".join(called("audit", verb, "--help").stdout.split())
+    flags = {"probes": "--probe", "defects": "--defect"}
+    missing = [name for name in settings.__struct_fields__ if flags.get(name, name) not in shown]
+    assert missing == []
+    assert said in shown
 
 
 def test_defects_that_a_metric_misses_are_named():

@@ -78,6 +78,13 @@ def report_of(*flags, code=0, **env):
     return json.loads(Path("r.json").read_text())
 
 
+def whole(folder, *flags):
+    """A run in a process of its own, which it ends: its exit code and both streams."""
+    process = started(folder, "run", "suite.yml", *flags)
+    out, err = process.communicate(timeout=180)
+    return process.returncode, out, err
+
+
 def planned(*flags):
     """What `check` says of the requests that a run of the suite sends."""
     result = called("check", "suite.yml", "--offline", *flags)
@@ -159,11 +166,11 @@ def test_offline_unrecorded_question_is_bad_input(folder, server):
 
 @pytest.mark.parametrize("flags", [("--budget", "5000tokens"), ("--budget", "0.006usd")])
 def test_exceeded_budget_is_exit_code_3_with_partial_report(folder, server, flags):
-    stopped = called("run", "suite.yml", "--to", "r.json", *flags)
+    code, out, err = whole(folder, "--to", "r.json", *flags)
     report = json.loads((folder / "r.json").read_text())
-    assert stopped.exit_code == 3
-    assert "The budget is exhausted" in stopped.stderr
-    assert stopped.stdout.startswith("Incomplete: ")
+    assert code == 3
+    assert "The budget is exhausted" in err
+    assert out.startswith("Incomplete: ")
     assert "The budget stopped the run" in called("show", "latest", "--full").stdout
     scored = report["metrics"]["llm-as-judge"]["n_scored"]
     assert 1 <= scored == len(server.requests) < 6

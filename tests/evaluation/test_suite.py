@@ -214,3 +214,10 @@ def test_every_key_changes_the_suite_that_is_loaded(tmp_path, key):
     assert changed._replace(document=usual.document) != usual, (
         f"`{key}` is read and ignored: add a field of this name to `EvaluationSettings`, or pass it in `load_suite`"
     )
+
+
+def test_evaluation_holds_the_settings_of_its_suite(tmp_path):
+    samples = Dataset([Sample("a", {"question": "Capital of France?"}, "Paris")], name="one")
+    call = SuiteOverrides(dataset=samples, target=as_target(lambda _: "Paris"))
+    evaluation = resolve_evaluation(suite(tmp_path, f"{GOOD}delta: 0.1\nstrict: true\n"), call)
+    assert (evaluation.delta, evaluation.strict) == (0.1, True)

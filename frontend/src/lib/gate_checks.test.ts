@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { cutAtNames, samplesOfCheck } from "./gate_checks";
+import { cutAtNames, decisionOf, samplesOfCheck } from "./gate_checks";
 
 const METRICS = ["exact-match", "exact"];
 const COHORTS = ["a", "a.b"];
@@ -31,4 +31,13 @@ describe("cutAtNames", () => {
   it("leaves a sentence without names whole", () => {
     expect(cutAtNames("nothing here", ["q1"])).toEqual([{ text: "nothing here", name: null }]);
   });
+});
+
+it.each([
+  [["skipped", "skipped"], "skipped"],
+  [["skipped", "pass"], "pass"],
+  [[], null],
+])("a gate with the checks %s decides %s", (statuses, decision) => {
+  const checks = statuses.map((status) => ({ name: "n", observed: null, low: null, high: null, required: 1, status, because: "b" }));
+  expect(decisionOf({ decision: "pass", mode: "two-way", checks })).toBe(decision);
 });

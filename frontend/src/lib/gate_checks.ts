@@ -1,6 +1,14 @@
 /** Which samples a rule of the gate is about. */
 
+import type { Gate } from "./types";
+
 type Query = Record<string, string>;
+
+/** What a gate decided: `skipped` where every check was, null where it has none. */
+export function decisionOf(gate: Gate | null | undefined): string | null {
+  if (!gate?.checks.length) return null;
+  return gate.checks.every((check) => check.status === "skipped") ? "skipped" : gate.decision;
+}
 
 const OF_QUALITY = /^min_(macro_f1|pass_rate|mean)$|^max_mean$/;
 

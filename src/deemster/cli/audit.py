@@ -9,7 +9,7 @@ import click
 from deemster.cli._command import VerbGroup
 from deemster.cli._interruption import run_interruptible
 from deemster.cli.model_options import call_options
-from deemster.cli.options import Command, Flags, NumberRange, group_flags, quiet_option, read_settings, set_option
+from deemster.cli.options import Command, Flags, NumberRange, group_flags, quiet_option, read_settings, settings_option
 from deemster.cli.report_options import RESULT_FORMATS, ReportOptions, result_options, write_result
 from deemster.cli.store_options import is_run_name, store_option
 from deemster.errors import ExitCode
@@ -69,7 +69,7 @@ def _take_outputs(flags: Flags) -> AuditedOutputs:
 @click.option("--suite", metavar="FILE", default="suite.yml", show_default=True, help="The suite that names the judge.")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Use this metric alone; repeatable.")
 @click.option("--probe", "probes", metavar="NAME", multiple=True, help="Use this probe alone; repeatable.")
-@set_option("max_samples=50, confidence=0.95 or seed=0")
+@settings_option("audit/audit_judge.py", "BiasSettings")
 @click.option("--fail-on-flag", is_flag=True, help="Exit with 1 where a bias is flagged.")
 @audit_options
 def audit_judge_command(
@@ -123,7 +123,7 @@ def audit_judge_command(
 @click.argument("suite")
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Use this metric alone; repeatable.")
 @click.option("--defect", "defects", metavar="NAME", multiple=True, help="Plant this defect alone; repeatable.")
-@set_option("max_samples=100, draws=50 (tries of the gate for each share of defects), confidence=0.95 or seed=0")
+@settings_option("audit/audit_metrics.py", "DefectSettings")
 @click.option("--min-killed", type=_SHARE, metavar="SHARE", help="Exit with 1 where fewer defects are noticed.")
 @audit_options
 def audit_metrics_command(
@@ -183,11 +183,7 @@ _runs_option = click.option(
 )
 @click.argument("suite")
 @_runs_option
-@set_option(
-    "flip_rate=0.1 or sd=0.2 (the noise, in place of stored repetitions), pass_rate=0.8 (in place of a stored run), "
-    "cohort=TAG (the one that drops by itself; otherwise the smallest), "
-    "draws=100 (comparisons simulated for each number), confidence=0.95 or seed=0"
-)
+@settings_option("audit/gate_error_rates.py", "TrialSettings")
 @result_options(*RESULT_FORMATS)
 @store_option
 @quiet_option
@@ -225,10 +221,7 @@ def audit_gate_command(
 )
 @click.argument("dataset_or_run", type=click.Path())
 @_runs_option
-@set_option(
-    "near=0.95 (the similarity of near copies), margin=0.05 (a drop that would do), "
-    "draws=200 (0 looks for no part), confidence=0.95 or seed=0"
-)
+@settings_option("audit/audit_dataset.py", "HealthSettings")
 @result_options(*RESULT_FORMATS, "ids")
 @store_option
 @quiet_option

@@ -6,10 +6,13 @@ where a command uses them, so that `--help` answers at once.
 
 from __future__ import annotations
 
+import ast
 import functools
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -27,6 +30,7 @@ Decorator = Callable[[Any], Any]
 Flags = dict[str, Any]
 # Says that there is no cache, or no store.
 NONE = "none"
+_PACKAGE = Path(__file__).parents[1]
 
 
 def add_options(command: Command, options: Sequence[Decorator]) -> Command:
@@ -88,6 +92,68 @@ def set_option(examples: str) -> Decorator:
     """
     return click.option(
         "--set", "overrides", metavar="KEY=VALUE", multiple=True, help=f"One setting, such as {examples}; repeatable."
+    )
+
+
+class _SettingsOption(click.Option):
+    """The flag `--set` of a command whose settings are a struct: its help lists the fields."""
+
+    def __init__(self, *arguments: Any, file: str, struct: str, **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self.file = file
+        self.struct = struct
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The flag, and its help with every setting that has no flag of its own."""
+        flags = {parameter.name for parameter in ctx.command.params}
+        settings = _describe_settings(self.file, self.struct)
+        listed = [text for name, text in settings.items() if name not in flags]
+
+        record = super().get_help_record(ctx)
+        return None if record is None else (record[0], f"{record[1]} {'; '.join(listed)}.")
+
+
+def _describe_settings(file: str, struct: str) -> dict[str, str]:
+    """The fields of a struct with default and meaning, read from its source: help loads no heavy room."""
+    module = ast.parse((_PACKAGE / file).read_text(encoding="utf-8")).body
+    shape = next(node for node in module if isinstance(node, ast.ClassDef) and node.name == struct)
+    constants = {ast.unparse(node.targets[0]): node.value for node in module if isinstance(node, ast.Assign)}
+
+    attributes = (ast.get_docstring(shape) or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
+    meanings = dict(re.findall(r"^    (\w+): (.*(?:\n {8,}.*)*)", attributes, re.MULTILINE))
+
+    texts = {}
+    for field in shape.body:
+        if isinstance(field, ast.AnnAssign) and field.value is not None:
+            name = ast.unparse(field.target)
+            default = ast.unparse(constants.get(ast.unparse(field.value), field.value))
+            # What Python calls None is null on a command line.
+            meaning = " ".join(meanings[name].split()).rstrip(".").replace("None", "null")
+            shown = f"{name}={default}" if _is_number(default) else name
+            texts[name] = f"{shown} ({meaning[0].lower()}{meaning[1:]})"
+    return texts
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).isdigit()
+
+
+def settings_option(file: str, struct: str) -> Decorator:
+    """The flag `--set KEY=VALUE`, whose help follows from the struct that declares the settings.
+
+    Args:
+        file: Where the struct is, in this package.
+        struct: Its name. Each of its fields has a default, and a line in its docstring.
+    """
+    return click.option(
+        "--set",
+        "overrides",
+        cls=_SettingsOption,
+        file=file,
+        struct=struct,
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="A setting; repeatable.",
     )
 
 

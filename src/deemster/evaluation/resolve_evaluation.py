@@ -42,6 +42,8 @@ from deemster.targets.saved_outputs import SavedOutputs
 GROUP = "group:"
 # A run keeps a few bytes of each in memory.
 MOST_EXECUTIONS = 100_000_000
+# What an evaluation and its plan hold under these names is read and checked; other settings they hold as they are said.
+_RESOLVED_SETTINGS = ("thresholds", "calibration")
 
 
 class SuiteOverrides(NamedTuple):
@@ -149,8 +151,6 @@ def resolve_evaluation(suite: Suite, overrides: SuiteOverrides, *, storage: Stor
         gate=parts.gate,
         suite=suite.name or None,
         seed=suite.seed,
-        delta=suite.settings.delta,
-        strict=suite.settings.strict,
         allowance=parts.allowance,
         redact_warnings=overrides.redact_warnings,
         access=parts.access,
@@ -159,7 +159,15 @@ def resolve_evaluation(suite: Suite, overrides: SuiteOverrides, *, storage: Stor
         calibration=resolve_calibration(suite, parts.metrics, parts.gate),
         origin=suite.origin,
         resumes=resumed.id,
+        **_plain_settings(suite.settings, Evaluation._fields),
     )
+
+
+def _plain_settings(settings: EvaluationSettings, fields: Sequence[str]) -> dict[str, Any]:
+    """The settings that are fields of an evaluation, or of its plan, by the same name and with the same value."""
+    return {
+        name: value for name, value in settings._asdict().items() if name in fields and name not in _RESOLVED_SETTINGS
+    }
 
 
 class _Parts(NamedTuple):
@@ -289,6 +297,7 @@ def _resolve_plan(parts: _Parts, dataset: Dataset, suite: Suite, overrides: Suit
         timeout_s=suite.timeout_s,
         target_timeout_s=suite.target_timeout_s,
         places={} if overrides.metrics else _declared_at(suite, plan),
+        **_plain_settings(suite.settings, Plan._fields),
     )
 
 
