@@ -11,7 +11,7 @@ from deemster.errors import ConfigurationError
 from tests.reproductions.held_by import missing_tests
 
 GUIDES = (
-    "test_every_row_gives_what_the_guide_says",
+    "test_code_of_every_row_gives_what_the_page_says",
     "test_deliberate_difference_follows_specification",
 )
 HELD = {
@@ -24,7 +24,7 @@ HELD = {
         "test_path_with_a_dot_is_answered_with_the_spelling_that_works",
     ),
     "001 resolver: an instance cannot be bound under an alias": (
-        "test_every_row_gives_what_the_guide_says",
+        "test_code_of_every_row_gives_what_the_page_says",
         "test_instance_is_bound_under_an_alias",
     ),
     "001 metrics catalog needs an extra": (
