@@ -47,6 +47,15 @@ def identity_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> l
     ]
 
 
+def differing_parts(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """The names of the parts in which two identities differ.
+
+    >>> differing_parts({"target": {"python": "bot:answer", "source": "1"}}, {"target": {"python": "bot:answer"}})
+    ['target.source']
+    """
+    return [name for name, _, _ in _compare(before, now, path="")]
+
+
 def run_id(started: datetime, distinction: str) -> str:
     """The id of a run: when it started, and the first six characters of a distinction.
 

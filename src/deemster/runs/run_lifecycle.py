@@ -21,7 +21,7 @@ from deemster.models.call_log import LoggedCall
 from deemster.models.secret_redaction import Secrets
 from deemster.records import Execution, Metric, MetricCard, SampleFacts
 from deemster.runs.run_figures import NO_FIGURES
-from deemster.runs.run_identity import identity_differences
+from deemster.runs.run_identity import differing_parts, identity_differences
 from deemster.runs.run_storage import RunStorage
 from deemster.runs.run_timer import RunTimer
 from deemster.store import Lease, RunFacts, RunRow, Store
@@ -340,18 +340,18 @@ def _check_changes(definition: RunDefinition, storage: RunStorage, row: RunRow, 
     shape_changes = definition.shape_changes(storage.store, row)
     if shape_changes:
         way_out = f"Start a new {kind}: not even `--allow-changed` mixes these."
-        raise _refuse_changes(row, [*changes, *shape_changes], way_out)
+        raise _refuse_changes(definition, row, [*changes, *shape_changes], way_out)
 
     if not storage.allow_changed:
         marked = "the report is then marked as mixed" if kind == "run" else "it is then marked as mixed"
         mixed = f", or continue with `--allow-changed`: {marked}" if row.traits.may_be_mixed else ""
-        raise _refuse_changes(row, changes, f"Start a new {kind}{mixed}.")
+        raise _refuse_changes(definition, row, changes, f"Start a new {kind}{mixed}.")
 
 
-def _refuse_changes(row: RunRow, changes: Sequence[str], way_out: str) -> ConfigurationError:
+def _refuse_changes(definition: RunDefinition, row: RunRow, changes: Sequence[str], way_out: str) -> ConfigurationError:
     """The error that says why a run cannot be resumed, and what the user can do."""
     refused = f"The {row.kind} `{row.id}` cannot be resumed"
-    if len(changes) == 1 and changes[0].startswith("target.source: was "):
+    if len(changes) == 1 and differing_parts(row.identity, definition.facts.identity) == ["target.source"]:
         refusal = f"{refused}: the code of `{row.identity['target']['python']}` changed since it started."
         return ConfigurationError(map(Issue, [refusal, way_out]))
     return ConfigurationError(map(Issue, [f"{refused}: this changed since it started.", *changes, way_out]))
