@@ -24,12 +24,16 @@ def folder(folder):
 
 
 def facts(report):
-    """What a report says, to the last digit, but for the input, which earlier versions left out, and for sentences."""
+    """What a report says, to the last digit, but for the input, which earlier versions left out.
+
+    The sentence of a rule that fails names samples now.
+    """
     said = json.loads(report.read_bytes(), parse_float=str)
     for sample in said["samples"]:
         sample["input"] = None
     for check in said["gate"]["checks"]:
-        del check["because"]
+        if check["status"] == "fail":
+            del check["because"]
     return said
 
 
