@@ -6,7 +6,7 @@ import click
 
 # Sentences that several flags share.
 _CASCADE = (
-    "Calibrate a cascade in Python: `dm.agreement.calibrate_cascade(votes, cheap=..., strong=[...], costs={...})`."
+    "Grade with a few values of `--set cascade.unsure_below=0.8`, out of the cache, and see `deemster agreement`."
 )
 _MODELS_FILE = "Write `models: { judge: { base_url: URL, model: NAME } }` in a file: `--models FILE`."
 
