@@ -32,7 +32,7 @@ SEED = 42
 CONCURRENCY = 16
 _Count: TypeAlias = Annotated[int, Meta(ge=1)] | None
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, title="a number of seconds above 0")] | None
-
+_Levels: TypeAlias = Annotated[list[Any], Meta(min_length=1)]
 
 _Texts: dict[str, Any] = {"type": ["string", "array"], "items": {"type": "string"}}
 _WHERE = {
@@ -75,6 +75,7 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     name: NonBlank | UnsetType = UNSET
     description: str | None = None
     target: TargetSection | UnsetType = UNSET
+    variants: Annotated[dict[str, _Levels | dict[str, Any] | None], Meta(min_length=1)] | UnsetType = UNSET
     repetitions: _Count = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1, title="a whole number of at least 0")] = SEED
     limits: LimitsSection = msgspec.field(default_factory=LimitsSection)
@@ -114,6 +115,7 @@ class Suite(NamedTuple):
         dataset: The dataset's path, or what a program gives: a dataset, a path, samples or a data frame.
         columns: Which column of the dataset's spreadsheet holds what, where the suite says so.
         target: The target it declares; None where saved outputs are given on the command line.
+        variants: What each of its variants changes of the target, as plain data; None where it has none.
         metrics: Metric entries, still to be resolved.
         models: The models section as plain data; None where there is none.
         repetitions: How often each sample is run, where the suite says so.
@@ -143,6 +145,7 @@ class Suite(NamedTuple):
     name: str = ""
     columns: Mapping[str, str] | None = None
     target: DeclaredTarget | None = None
+    variants: Mapping[str, Any] | None = None
     repetitions: int | None = None
     cluster: str | None = None
     aggregator: Any = None
@@ -225,7 +228,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
 
     folder = Path(path).parent
     target = None
-    if "target" in root:
+    if "target" in root and "variants" not in root:
         target, wrong = read_target(
             root["target"], place=document.where, environ=os.environ, folder=folder, calls=calls_target
         )
@@ -242,6 +245,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         dataset=str(folder / (dataset.file if dataset else "")),
         columns=dataset.columns if dataset and dataset.columns else None,
         target=target,
+        variants=declared.variants or None,
         metrics=metrics,
         models=root.get("models"),
         repetitions=declared.repetitions,
