@@ -102,7 +102,7 @@ _ADVICE = {
         "--partial": "Write `--only answered`.",
         "--strict": "Write `strict: true` in the suite.",
         "--tag": "Write `--only tag:TAG`.",
-        "--until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
+        "--until-decided": "Run the whole dataset, or `--sample N` of it.",
         "--where": "Write `--only KEY=VALUE` for metadata, `--only input.KEY=VALUE` for input.",
     },
     "view": {
