@@ -76,6 +76,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
         tool_version: The version of this package.
         identity: Plain JSON that must be the same for a run to be resumed.
         facts: Plain JSON from which, with the outputs and marks, its report is derived again.
+        experiment: The experiment that it belongs to; None for a run of its own.
     """
 
     id: Id
@@ -94,6 +95,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     tool_version: Plain
     identity: Mapping[str, Any] = FrozenDict()
     facts: Mapping[str, Any] = FrozenDict()
+    experiment: Id | None = None
 
     @property
     def traits(self) -> RunTraits:
