@@ -13,6 +13,7 @@ export interface Session {
 export interface RunRow {
   id: string;
   kind: string;
+  experiment: string | null;
   suite: string | null;
   dataset: string | null;
   label: string | null;
@@ -39,6 +40,8 @@ export interface RunRow {
 
 export interface RunList {
   total: number;
+  /** The runs of an experiment are one line. */
+  lines: number;
   runs: RunRow[];
 }
 
@@ -53,7 +56,7 @@ export interface TrendRun {
 }
 
 export interface Trends {
-  suites: { suite: string | null; dataset: string | null; runs: TrendRun[] }[];
+  suites: { suite: string | null; label: string | null; dataset: string | null; runs: TrendRun[] }[];
 }
 
 export interface Figures {
