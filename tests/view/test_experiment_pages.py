@@ -141,3 +141,22 @@ def test_a_thumb_is_a_label_of_a_chosen_sample_and_comes_back_with_the_row(place
         assert (stored.order, stored.probability) == ("chosen", None)
         assert client.post("labels/undo", {"run": run, "order": "chosen"}).json["undone"]["position"] == 3
         assert store.labels(run) == []
+
+
+def test_list_has_the_runs_of_an_experiment_in_one_line(client):
+    found = client.get("runs?limit=1&offset=1")
+    assert (found["total"], found["lines"]) == (4, 2)
+    assert {run["label"] for run in found["runs"]} == set(TARGETS)
+    assert {run["experiment"] for run in found["runs"]} == {EXPERIMENT}
+    assert [run["experiment"] for run in client.get("runs?limit=1")["runs"]] == [None]
+
+
+def test_trend_has_the_runs_of_one_variant_alone(client):
+    trends = client.get("trends")["suites"]
+    assert [(trend["label"], len(trend["runs"])) for trend in trends] == [*((name, 1) for name in TARGETS), (None, 1)]
+
+
+def test_run_of_an_experiment_is_not_compared_with_the_one_beside_it(client):
+    runs = {run["label"]: run["id"] for run in client.get("runs")["runs"]}
+    assert client.get(f"runs/{runs['polite, mini']}")["compare_with"] is None
+    assert client.get(f"runs/{runs[None]}")["compare_with"] is not None

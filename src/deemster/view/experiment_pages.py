@@ -201,7 +201,7 @@ class ExperimentCache:
         """An experiment.
 
         Args:
-            name: Its id.
+            name: Its id, a beginning that only it has, or `latest`.
 
         Raises:
             StoreError: There is no such experiment, or the store fails.
@@ -216,15 +216,15 @@ def experiment_rows(store: Store, name: str) -> list[RunRow]:
 
     Args:
         store: The store.
-        name: The id of the experiment.
+        name: The id of the experiment, a beginning that only it has, or `latest`.
 
     Raises:
         StoreError: There is no such experiment, or the store fails.
     """
-    rows = [row for row in store.runs(on_damage=lambda _: None) if row.facts.get("experiment") == name]
-    if not rows:
+    found = store.find_experiment(name)
+    if found is None:
         raise StoreError(f"The store has no experiment {name!r:.100}.")
-    return sorted(rows, key=lambda row: row.facts["variant"]["place"])
+    return sorted(store.runs(experiment=found), key=lambda row: row.facts["variant"]["place"])
 
 
 def variant_name(row: RunRow) -> str:
