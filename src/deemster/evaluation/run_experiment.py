@@ -8,6 +8,9 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
+from deemster.comparison.experiment import Experiment, MissingVariant, VariantSource, build_experiment
+from deemster.comparison.experiment_source import stored_experiment, variant_rows
+from deemster.comparison.report_source import ReportSource
 from deemster.engine.backend import Execute, InThisProcess, RunWork
 from deemster.engine.progress import Progress
 from deemster.engine.stop_request import Stop, deadline
@@ -52,6 +55,7 @@ class ResolvedExperiment(NamedTuple):
 
     Attributes:
         id: Its id, which the stored runs of its variants have.
+        suite: The suite's name.
         arms: Its variants.
         baseline: The name of the variant with which the gates of the others compare; None where they compare with none.
         seed: For the order of the variants within a sample.
@@ -59,6 +63,7 @@ class ResolvedExperiment(NamedTuple):
     """
 
     id: str
+    suite: str | None
     arms: Sequence[Arm]
     baseline: str | None
     seed: int
@@ -69,12 +74,14 @@ class FinishedVariant(NamedTuple):
     """What came of a variant.
 
     Attributes:
-        variant: The variant.
+        name: Its name.
+        levels: By factor of a grid, its level.
         report: Its report; None where its run could not go on.
         error: Why not.
     """
 
-    variant: Variant
+    name: str
+    levels: Mapping[str, str]
     report: Report | None
     error: DeemsterError | None = None
 
@@ -122,7 +129,12 @@ def resolve_experiment(
 
     timeout_s = arms[0].evaluation.plan.timeout_s
     return ResolvedExperiment(
-        experiment, [_beside_others(arm, arms) for arm in arms], gates.baseline, suite.seed, timeout_s
+        id=experiment,
+        suite=suite.name or None,
+        arms=[_beside_others(arm, arms) for arm in arms] if len(arms) > 1 else arms,
+        baseline=gates.baseline,
+        seed=suite.seed,
+        timeout_s=timeout_s,
     )
 
 
@@ -152,7 +164,7 @@ def _find_resumed(storage: StoredOrNot, suite: Suite, names: Sequence[str]) -> _
 
     rows = [row for row in store.runs(suite=suite.name or None, kind="run") if row.suite == (suite.name or None)]
     ids = dict.fromkeys(row.experiment for row in rows if row.experiment is not None)
-    experiments = [_ResumedExperiment(known, _runs_by_name(store, known)) for known in ids]
+    experiments = [_ResumedExperiment(known, variant_rows(store, known)) for known in ids]
     unfinished = [experiment for experiment in experiments if _is_unfinished(experiment, names)]
     found = next(iter(unfinished or experiments), None)
     if found is None:
@@ -169,17 +181,13 @@ def _named_experiment(store: Store, name: str, suite: Suite) -> _ResumedExperime
         if known is None:
             message = f"The run `{row.id}` belongs to no experiment, and this suite has variants."
             raise StoreError(Issue(message, store.where))
-    runs = _runs_by_name(store, known)
+    runs = variant_rows(store, known)
     others = {row.suite for row in runs.values()} - {suite.name or None}
     if others:
         raise StoreError(
             Issue(f"The experiment `{known}` is one of the suite {list_names(map(str, others))}.", store.where)
         )
     return _ResumedExperiment(known, runs)
-
-
-def _runs_by_name(store: Store, experiment: str) -> dict[str, RunRow]:
-    return {str(row.facts.get("label")): row for row in reversed(store.runs(experiment=experiment, kind="run"))}
 
 
 def _is_unfinished(experiment: _ResumedExperiment, names: Sequence[str]) -> bool:
@@ -261,6 +269,36 @@ async def run_experiment(
     return [started[place].result() for place in range(len(checked))]
 
 
+def conclude_experiment(
+    experiment: ResolvedExperiment, finished: Sequence[FinishedVariant], store: Store | None
+) -> Experiment:
+    """What the variants show that were run, together with others of the same experiment that are stored.
+
+    Args:
+        experiment: What was run.
+        finished: What came of it.
+        store: Where it is stored; None where it is not.
+
+    Raises:
+        ReportError: No variant has anything to be compared.
+        StoreError: A run cannot be read.
+    """
+    missing = [
+        MissingVariant(name=variant.name, levels=dict(variant.levels), reason=str(variant.error).partition("\n")[0])
+        for variant in finished
+        if variant.error is not None
+    ]
+    if store is not None:
+        return stored_experiment(store, experiment.id, missing=missing)
+
+    sources = [
+        VariantSource(variant.name, variant.levels, ReportSource(variant.report))
+        for variant in finished
+        if variant.report is not None
+    ]
+    return build_experiment(sources, id=experiment.id, name=experiment.suite, missing=missing)
+
+
 def _check_all(arms: Sequence[Arm]) -> list[CheckedSamples]:
     """What is seen of the samples before anything runs, by variant.
 
@@ -328,9 +366,11 @@ class _SideBySide:
             checked=checked,
         )
         try:
-            return FinishedVariant(arm.variant, await running)
+            report = await running
         except DeemsterError as error:
-            return FinishedVariant(arm.variant, None, error)
+            return FinishedVariant(arm.variant.name, arm.variant.levels, None, error)
+        else:
+            return FinishedVariant(arm.variant.name, arm.variant.levels, report)
         finally:
             turns.leave()
             self._ended[place].set()
