@@ -97,7 +97,7 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 # What no suite says any longer, and what to do instead.
 _RETIRED = {
     "junit_samples": "Write `junit: samples`.",
-    "until_decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
+    "until_decided": "Run the whole dataset, or `--sample N` of it.",
 }
 # Keys of a suite that are fields of the settings of an evaluation; a path among them is relative to the suite.
 _SETTINGS = tuple(key for key in EvaluationSettings._fields if key in SuiteFile.__struct_fields__)
