@@ -11,15 +11,16 @@ from deemster.cli._console import complain, note, print_sections, show_progress,
 from deemster.cli._interruption import leave, leave_interrupted
 from deemster.cli._report_ending import exit_code, note_what_is_missing, print_verdict, warn_of_open_checks
 from deemster.cli._run_and_report import NextSteps, RunWriting, run_and_report
-from deemster.cli.store_options import open_storage, store_flag
-from deemster.errors import ConfigurationError, ExitCode, ReportError, list_names, visible
+from deemster.cli.store_options import open_run_store, open_storage, store_flag
+from deemster.errors import ConfigurationError, ExitCode, Issue, ReportError, list_names, visible
 
 if TYPE_CHECKING:
+    from deemster.cli._run_flags import PartOptions
     from deemster.evaluation.resolve_evaluation import SuiteOverrides
     from deemster.evaluation.resolved_evaluation import Evaluation
     from deemster.evaluation.run_experiment import FinishedVariant, ResolvedExperiment
     from deemster.evaluation.suite import Suite
-    from deemster.runs.run_storage import StoredOrNot
+    from deemster.runs.run_storage import Storage, StoredOrNot
 
 # The order in which the codes of several runs count: marks that miss may change all the rest.
 _CODES = (ExitCode.INCOMPLETE, ExitCode.GATE_FAILED, ExitCode.INCONCLUSIVE)
@@ -33,11 +34,13 @@ class WantedVariants(NamedTuple):
     Attributes:
         patterns: Their names or globs; all without any.
         overrides: What flags say in place of the suite.
+        part: Which samples are run.
         prepare: What flags change of the suite of each.
     """
 
     patterns: Sequence[str]
     overrides: SuiteOverrides
+    part: PartOptions
     prepare: Callable[[Suite], Suite]
 
 
@@ -51,14 +54,21 @@ def run_variants(suite: Suite, wanted: WantedVariants, writing: RunWriting, step
     from deemster.evaluation.run_experiment import resolve_experiment
     from deemster.evaluation.variants import choose_variants, suite_variants
 
+    if suite.variants is None:
+        raise ConfigurationError(Issue("This suite has no `variants`.", suite.document.where()))
     variants = suite_variants(suite, calls_target=wanted.overrides.outputs is None)
     chosen = choose_variants(variants, wanted.patterns)
+    if len(chosen) > 1:
+        _check_flags([variant.name for variant in chosen], suite, wanted.overrides, writing)
+
+    select = wanted.part.find(suite, _with_one_run(writing.storage)).select
+    overrides = wanted.overrides._replace(select=select)
 
     def resolve(*, storage: StoredOrNot) -> ResolvedExperiment:
         return resolve_experiment(
             suite,
             variants,
-            wanted.overrides,
+            overrides,
             storage=storage,
             patterns=wanted.patterns,
             prepare=wanted.prepare,
@@ -70,7 +80,6 @@ def run_variants(suite: Suite, wanted: WantedVariants, writing: RunWriting, step
     if len(chosen) == 1:
         run_and_report(wanted.prepare(chosen[0].suite_of(suite)), resolve_one, writing, steps)
 
-    _check_flags([variant.name for variant in chosen], suite, wanted.overrides, writing)
     storage = None if writing.storage is None else writing.storage._replace(durable=suite.durable)
     with open_storage(storage, steps.call, keep_prompts=suite.calls.keep_prompts) as stored:
         experiment = resolve(storage=stored)
@@ -81,6 +90,16 @@ def run_variants(suite: Suite, wanted: WantedVariants, writing: RunWriting, step
     if is_stopped:
         leave(code)
     raise click.exceptions.Exit(code)
+
+
+def _with_one_run(storage: Storage | None) -> Storage | None:
+    """The storage, where an experiment that is resumed is named by one of its runs: all of them have the same samples."""
+    if storage is None or not isinstance(storage.resume, str):
+        return storage
+    with open_run_store(str(storage.where)) as store:
+        experiment = store.find_experiment(storage.resume)
+        runs = [] if experiment is None else store.runs(experiment=experiment, kind="run", limit=1)
+    return storage._replace(resume=runs[0].id) if runs else storage
 
 
 def _check_flags(names: Sequence[str], suite: Suite, overrides: SuiteOverrides, writing: RunWriting) -> None:
@@ -104,7 +123,9 @@ def _check_flags(names: Sequence[str], suite: Suite, overrides: SuiteOverrides, 
     for_one = [flag for flag, is_given in flags.items() if is_given]
     if for_one:
         verb = "is" if len(for_one) == 1 else "are"
-        message = f"{list_names(for_one)} {verb} for one variant: `--variant NAME`, which is one of {list_names(names)}."
+        message = (
+            f"{list_names(for_one)} {verb} for one variant: `--variant NAME`, which is one of {list_names(names)}."
+        )
         raise ConfigurationError(message)
 
 
@@ -131,7 +152,6 @@ def _report(
     experiment: ResolvedExperiment, finished: Sequence[FinishedVariant], writing: RunWriting, storage: StoredOrNot
 ) -> ExitCode:
     """Write and print what an experiment shows; the exit code of the command."""
-    from deemster.comparison.without_text import experiment_without_text
     from deemster.evaluation.run_experiment import conclude_experiment
 
     reports = writing.reports
@@ -140,8 +160,7 @@ def _report(
 
     try:
         answer = conclude_experiment(experiment, finished, storage.store)
-        shown = experiment_without_text(answer) if reports.without_text else answer
-        reports.write_each(shown.write)
+        reports.write_each(answer.write)
     except ReportError as error:
         complain(str(error))
         return ExitCode.INCOMPLETE
@@ -149,7 +168,7 @@ def _report(
     if not writing.quiet:
         reports.note_files()
         if not reports.takes_stdout:
-            print_sections(shown.sections())
+            print_sections(answer.sections())
     return code
 
 

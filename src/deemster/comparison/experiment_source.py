@@ -32,7 +32,9 @@ def stored_experiment(
         StoreError: A run cannot be read.
     """
     rows = variant_rows(store, experiment)
-    sources = [VariantSource(name, _facts(row).get("levels", {}), StoredSource(store, row)) for name, row in rows.items()]
+    sources = [
+        VariantSource(name, _facts(row).get("levels", {}), StoredSource(store, row)) for name, row in rows.items()
+    ]
     missing = [variant for variant in missing if variant.name not in rows]
     suite = next(iter(rows.values())).suite if rows else None
     return build_experiment(sources, id=experiment, name=suite, missing=missing, settings=settings)
