@@ -93,7 +93,7 @@ def run_variants(suite: Suite, wanted: WantedVariants, writing: RunWriting, step
 
 
 def _with_one_run(storage: Storage | None) -> Storage | None:
-    """The storage, where an experiment that is resumed is named by one of its runs: all of them have the same samples."""
+    """The storage, where one of its runs stands for the experiment that is resumed: all have the same samples."""
     if storage is None or not isinstance(storage.resume, str):
         return storage
     with open_run_store(str(storage.where)) as store:
@@ -123,9 +123,7 @@ def _check_flags(names: Sequence[str], suite: Suite, overrides: SuiteOverrides, 
     for_one = [flag for flag, is_given in flags.items() if is_given]
     if for_one:
         verb = "is" if len(for_one) == 1 else "are"
-        message = (
-            f"{list_names(for_one)} {verb} for one variant: `--variant NAME`, which is one of {list_names(names)}."
-        )
+        message = f"{list_names(for_one)} {verb} for one variant: `--variant NAME`. There are {list_names(names)}."
         raise ConfigurationError(message)
 
 

@@ -46,7 +46,7 @@ def variant_rows(store: Store, experiment: str) -> dict[str, RunRow]:
     Raises:
         StoreError: A run cannot be read.
     """
-    rows = sorted(reversed(store.runs(experiment=experiment, kind="run")), key=lambda row: _facts(row).get("place", 0))
+    rows = sorted(store.runs(experiment=experiment, kind="run"), key=lambda row: _facts(row).get("place", 0))
     return {str(row.facts.get("label")): row for row in rows}
 
 

@@ -81,6 +81,9 @@ class Turnstile:
         heappush(self._waiting, _Waiting(work.repetition, work.position, self._draw(run, work), run, turn))
         self._counts[run] += 1
         self._serve()
+        if turn.done():
+            # Those whose turns came before wake first.
+            await asyncio.sleep(0)
         return await turn
 
     def leave(self, run: int) -> None:
