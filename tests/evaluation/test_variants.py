@@ -43,7 +43,8 @@ def test_named_variants_change_the_target_key_by_key(tmp_path):
 def test_grid_has_every_combination_the_last_factor_changing_fastest(tmp_path):
     _, found = variants(
         tmp_path,
-        "target: { python: { retries: 0 } }\nvariants:\n  python.function: ['a:f', 'b:f']\n  python.timeout_s: [1, 2.5]\n",
+        "target: { python: { retries: 0 } }\n"
+        "variants:\n  python.function: ['a:f', 'b:f']\n  python.timeout_s: [1, 2.5]\n",
     )
     assert [each.name for each in found] == [
         "a:f / timeout_s=1",
@@ -83,8 +84,8 @@ def test_suite_without_target_may_have_whole_targets_as_variants(tmp_path):
             [("suite.yml:4", "With a list: `python`. Without: `named`.")],
         ),
         (
-            f"target: {{ python: 'a:b' }}\nvariants: {{ python.retries: {list(range(15))}, seed: {list(range(14))} }}\n",
-            [("suite.yml:4", "These are 210 variants, more than 200 at once")],
+            f"variants: {{ python.retries: {list(range(15))}, python.timeout_s: {list(range(14))} }}\n",
+            [("suite.yml:3", "These are 210 variants, more than 200 at once")],
         ),
         ("target: { python: 'a:b' }\nvariants: { 'a\\tb': {}, b: {} }\n", []),
         ("target: { python: 'a:b' }\nvariants: { \"a\\tb\": {}, b: {} }\n", [("suite.yml:4", "a text of one line")]),

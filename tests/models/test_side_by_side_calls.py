@@ -17,9 +17,8 @@ from deemster.records import Answer, Ask, Message, NoAnswer, Usage
 class Client:
     """Answers when it is let to, and counts."""
 
-    identity = {"model": "m"}
-
     def __init__(self, *, fails=0):
+        self.identity = {"model": "m"}
         self.asked, self.under_way, self.most, self.fails = [], 0, 0, fails
         self.go = asyncio.Event()
 
@@ -128,7 +127,9 @@ async def test_run_that_is_halted_lets_the_others_wait_for_their_limits():
     async with Runs(2, concurrency=1) as runs:
         under_way = asyncio.create_task(runs.gateways[0].answers([ask("a")]))
         await settle()
-        waiting = [asyncio.create_task(gateway.answers([ask(text)])) for gateway, text in zip(runs.gateways, "bc")]
+        waiting = [
+            asyncio.create_task(gateway.answers([ask(text)])) for gateway, text in zip(runs.gateways, "bc", strict=True)
+        ]
         await settle()
         runs.gateways[0].halt("stopped")
         (refused,) = await waiting[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
@@ -14,10 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, list_names
-from deemster.evaluation.suite import Suite
+from deemster.evaluation.suite import Suite, read_suite_target
 from deemster.formats.schema_validation import shape_issues
 from deemster.gate import Gate
-from deemster.targets.target_section import TargetSection, read_target
+from deemster.targets.target_section import TargetSection
 
 # More than anyone reads side by side; a grid comes to it quickly.
 MOST_VARIANTS = 200
@@ -69,15 +68,15 @@ def suite_variants(suite: Suite, *, calls_target: bool = True) -> list[Variant]:
     Raises:
         ConfigurationError: Something in them cannot be used; all issues are listed.
     """
-    base = suite.document.value.get("target", {})
+    root = suite.document.value
     variants: list[Variant] = []
     issues: list[Issue] = []
 
     for override in _overrides(suite):
-        target, wrong = read_target(
-            _joined_target(base, override.section),
+        target, wrong = read_suite_target(
+            _joined_target(root.get("target", {}), override.section),
+            root,
             place=partial(_place, suite, override),
-            environ=os.environ,
             folder=suite.folder or Path(),
             calls=calls_target,
         )
