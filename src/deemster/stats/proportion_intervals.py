@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from deemster.stats.beta_distribution import beta_cdf, beta_quantile
+from deemster.stats.beta_distribution import beta_quantile
 from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
 from deemster.stats.find_root import find_root
 from deemster.stats.means import Mean
@@ -246,36 +246,6 @@ def weighted_wilson(shares: ArrayLike, weights: ArrayLike, *, most: float, confi
     size = min(max(size, least), most)
     share = 1.0 if (values == 1).all() else 0.0 if (values == 0).all() else min(1.0, total / clusters)
     return msgspec.structs.replace(wilson(share * size, size, confidence=confidence), value=share)
-
-
-def count_prediction_limit(observed: float, periods: float, *, level: float = 0.05) -> int:
-    """The smallest number that the count of one more period exceeds with a chance of at most ``level``.
-
-    Counts are Poisson, and their rate has Jeffreys' prior. So the next count is negative binomial:
-    P(X > c) = I_{1/(1 + periods)}(c + 1, observed + 1/2), the regularised incomplete beta function. Nothing observed in
-    few periods leaves room for a count above 0.
-
-    Reference: G. J. Hahn, W. Q. Meeker, L. A. Escobar, Statistical Intervals (2017), section 16.1.
-
-    Args:
-        observed: The events of all earlier periods.
-        periods: How many earlier periods there are.
-        level: The chance of a count above the limit.
-
-    Raises:
-        ValueError: A number is negative or not finite, there is no period, or the level is not between 0 and 1.
-
-    >>> [count_prediction_limit(observed, 4) for observed in (0, 8, 80)]
-    [1, 5, 29]
-    """
-    if not (0 <= observed < math.inf and 0 < periods < math.inf and 0 < level < 1):
-        raise ValueError(f"No limit follows from {observed} events in {periods} periods at the level {level}.")
-    limit = int(observed / periods)
-    while beta_cdf(1 / (1 + periods), limit + 1, observed + 0.5) > level:
-        limit += 1
-    while limit > 0 and beta_cdf(1 / (1 + periods), limit, observed + 0.5) <= level:
-        limit -= 1
-    return limit
 
 
 def _wilson_ends(successes: float, n: float, z: float) -> tuple[float, float]:
