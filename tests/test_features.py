@@ -93,7 +93,7 @@ FEATURES = {
     "planning": Feature(("planning/*", "cli/plan"), ()),
     "audits": Feature(("audit/*", "cli/audit"), ()),
     "cascade": Feature(
-        ("judges/judge_cascade", "agreement/cascade_calibration", "agreement/_cascade_outcomes"),
+        ("judges/judge_cascade",),
         ("judges/_item_aggregation", "judges/criterion_grader", "judges/grader_section"),
     ),
     "anchors": Feature(

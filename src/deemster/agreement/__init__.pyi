@@ -1,7 +1,4 @@
 from deemster.agreement._bootstrap_replicates import BootstrapSettings as BootstrapSettings
-from deemster.agreement.cascade_calibration import CascadeCalibration as CascadeCalibration
-from deemster.agreement.cascade_calibration import CascadePoint as CascadePoint
-from deemster.agreement.cascade_calibration import calibrate_cascade as calibrate_cascade
 from deemster.agreement.compute_agreement import compute_metrics as compute_metrics
 from deemster.agreement.inter_judge_agreement import JudgePair as JudgePair
 from deemster.agreement.inter_judge_agreement import judge_agreement as judge_agreement

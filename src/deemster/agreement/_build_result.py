@@ -546,7 +546,7 @@ def _data_warnings(statistics: Statistics, criteria: Sequence[AnyCriterion]) -> 
     panel = statistics.scores.comparisons[0].pairs
     if not len(panel.predicted) and any(column.criterion.is_scored for column in votes.columns):
         yield "no-scores: no item has both a predicted and a true score; score-level numbers are undefined."
-    elif len(panel.predicted) and len(np.unique(panel.true)) <= 2:
+    elif len(panel.predicted) and len(set(panel.true.tolist())) <= 2:
         yield "score-collapse: true scores take at most 2 values; correlations of scores say nothing."
 
     degenerate = [visible(criterion.name, limit=60) for criterion in criteria if criterion.is_degenerate]

@@ -127,12 +127,12 @@ def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings =
         ReportError: Two of the runs share no sample, or do not hold what the comparison needs.
         StoreError: A run cannot be read.
     """
-    settings = _with_declared_cluster(settings, sources)
+    settings = with_declared_cluster(settings, sources)
     columns = [source.columns(cluster=settings.cluster) for source in sources]
     return rank_columns(columns, settings=settings, tool_version=__version__)
 
 
-def _with_declared_cluster(settings: ComparisonSettings, sources: Sequence[RunSource]) -> ComparisonSettings:
+def with_declared_cluster(settings: ComparisonSettings, sources: Sequence[RunSource]) -> ComparisonSettings:
     """Settings that look at the clusters which the runs declare alike, where they name none themselves."""
     declared = {source.cluster for source in sources}
     if settings.cluster is not None or len(declared) > 1:
@@ -162,7 +162,7 @@ def compare_sources(
     """
     # Only the candidate says which samples belong together. The columns have no other name, so that they are dropped
     # when they are no longer needed.
-    settings = _with_declared_cluster(settings, [candidate])
+    settings = with_declared_cluster(settings, [candidate])
     comparison = compare_columns(
         baseline.columns(cluster=None),
         candidate.columns(cluster=settings.cluster),

@@ -89,6 +89,7 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     aggregator: Annotated[Any, any_shape(*AGGREGATOR_SHAPES)] = None
     group: NonBlank | UnsetType = UNSET
     models: dict[str, ModelEntry] | UnsetType = UNSET
+    prompts: dict[str, str | dict[str, str] | list[dict[str, str]]] | UnsetType = UNSET
     calibration: NonBlank | UnsetType = UNSET
     attack: AttackSettings = AttackSettings()
 
@@ -96,7 +97,7 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 # What no suite says any longer, and what to do instead.
 _RETIRED = {
     "junit_samples": "Write `junit: samples`.",
-    "until_decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
+    "until_decided": "Run the whole dataset, or `--sample N` of it.",
 }
 # Keys of a suite that are fields of the settings of an evaluation; a path among them is relative to the suite.
 _SETTINGS = tuple(key for key in EvaluationSettings._fields if key in SuiteFile.__struct_fields__)
@@ -128,6 +129,7 @@ class Suite(NamedTuple):
         junit: What fails in JUnit: `gate` for the gate's checks alone, `samples` for samples too.
         durable: Whether every sample is committed by itself.
         attack: How attacks on its target are made.
+        prompts: The prompts that its target may name, as plain data.
         settings: What is rarely said of an evaluation; a call adds what only it can say.
         calls: How its models may be called; a file says whose prompts are stored, and a call the rest.
     """
@@ -152,6 +154,7 @@ class Suite(NamedTuple):
     junit: str = "gate"
     durable: bool = False
     attack: AttackSettings = AttackSettings()
+    prompts: Mapping[str, Any] = {}
     settings: EvaluationSettings = USUAL_SETTINGS
     calls: ModelCalls = NO_LIMITS
 
@@ -177,8 +180,7 @@ class Suite(NamedTuple):
         if concurrency is not None:
             suite = suite._replace(concurrency=concurrency)
             if suite.target is not None and suite.target.kind != "outputs":
-                settings = {**suite.target.settings, "concurrency": concurrency}
-                suite = suite._replace(target=suite.target._replace(settings=settings))
+                suite = suite._replace(target=suite.target.with_concurrency(concurrency))
         return suite
 
     def with_settings(self, **settings: Any) -> Suite:
@@ -227,13 +229,21 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     target = None
     if "target" in root:
         target, wrong = read_target(
-            root["target"], place=document.where, environ=os.environ, folder=folder, calls=calls_target
+            root["target"],
+            place=document.where,
+            environ=os.environ,
+            folder=folder,
+            prompts=root.get("prompts"),
+            calls=calls_target,
         )
         issues += wrong
     if issues:
         raise ConfigurationError(sort_issues(issues))
 
     declared = msgspec.convert(keys, SuiteFile)
+    if target is not None and target.kind == "chat" and declared.limits.concurrency is not None:
+        # Otherwise the model says how many questions may be under way.
+        target = target.with_concurrency(declared.limits.concurrency)
     dataset = DatasetSection(declared.dataset) if isinstance(declared.dataset, str) else declared.dataset
     return Suite(
         document=document,
@@ -256,6 +266,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         junit=declared.junit,
         durable=declared.durable,
         attack=declared.attack,
+        prompts=root.get("prompts") or {},
         settings=_settings(declared, folder),
         calls=ModelCalls(keep_prompts=declared.keep_prompts),
     )

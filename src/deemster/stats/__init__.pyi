@@ -109,7 +109,6 @@ from deemster.stats.proportion_intervals import Proportion as Proportion
 from deemster.stats.proportion_intervals import ProportionDifference as ProportionDifference
 from deemster.stats.proportion_intervals import clopper_pearson as clopper_pearson
 from deemster.stats.proportion_intervals import clustered_wilson as clustered_wilson
-from deemster.stats.proportion_intervals import count_prediction_limit as count_prediction_limit
 from deemster.stats.proportion_intervals import newcombe as newcombe
 from deemster.stats.proportion_intervals import tango as tango
 from deemster.stats.proportion_intervals import weighted_wilson as weighted_wilson
