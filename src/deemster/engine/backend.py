@@ -130,7 +130,7 @@ class InThisProcess:
     async def execute(self, work: RunWork) -> None:
         """Do the work to its end, or until it is asked to stop."""
         evaluation, remaining = work.evaluation, work.remaining
-        if not evaluation.plan.scorers:
+        if not evaluation.plan.asking:
             await self._execute(work)
             return
 

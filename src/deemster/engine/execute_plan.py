@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from deemster.engine._judge_outputs import JudgePool
+from deemster.engine._played_target import PlayedTarget
 from deemster.engine._replay_outputs import OutputReplay
 from deemster.engine._target_calls import TargetCaller
 from deemster.engine.execution_handover import NO_PENDING_STORAGE, ExecutionHandover, PendingStorage, Sink
@@ -45,7 +46,7 @@ async def execute_plan(
         sink: Takes finished executions; called in a thread, one call at a time.
         clock: Measures how long the target takes.
         stop: Asks the run to stop.
-        ask: Answers what scripts ask; needed where the plan has metrics with scripts.
+        ask: Answers what scripts ask; needed where metrics or the target have some.
         works: What is to be done; everything unless given.
         may_batch: Whether a scorer that can mark a batch with one script may do so; all may unless given.
         pending: Stores the answers of a live target that wait for their marks.
@@ -62,7 +63,10 @@ async def execute_plan(
     if isinstance(plan.target, SavedOutputs):
         source = OutputReplay(plan, plan.target, stop=stop, threads=threads)
     else:
-        source = TargetCaller(plan, plan.target, clock=clock, stop=stop, note=handover.note)
+        target: Any = plan.target
+        if ask is not None and hasattr(target, "script"):
+            target = PlayedTarget(target, ask)
+        source = TargetCaller(plan, target, clock=clock, stop=stop, note=handover.note)
 
     marking: JudgePool | _MetricPool
     if ask is not None and asks:

@@ -190,21 +190,25 @@ def _is_amount(usd: Any) -> bool:
     return Decimal(usd).is_finite() and 0 <= usd < 1e12
 
 
-def complete_model_access(access: ModelAccess, metrics: Sequence[Any]) -> ModelAccess:
+def complete_model_access(access: ModelAccess, asking: Sequence[Any]) -> ModelAccess:
     """Add the built-in embedding model where a metric asks for one and none is given, and check all other roles.
 
+    Args:
+        access: How models may be asked.
+        asking: The metrics that ask models, and the target where it does.
+
     Raises:
-        ConfigurationError: A metric asks a model role that is not given.
+        ConfigurationError: A model role is asked that is not given.
     """
     roles = dict(access.roles)
     issues = []
-    for metric in metrics:
-        for role in getattr(metric, "roles", ()):
+    for asker in asking:
+        for role in getattr(asker, "roles", ()):
             embeds = role.partition(":")[0] == EMBEDDING
             if role == EMBEDDING and role not in roles:
                 roles[role] = default_embedding()
             elif role not in roles or (roles[role].kind == "embedding") != embeds:
-                message = f"{metric.name}: {missing_role_message(role, roles, embeds=embeds)}"
+                message = f"{asker.name}: {missing_role_message(role, roles, embeds=embeds)}"
                 issues.append(Issue(message))
     if issues:
         raise ConfigurationError(dict.fromkeys(issues))

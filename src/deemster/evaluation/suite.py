@@ -89,6 +89,7 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     aggregator: Annotated[Any, any_shape(*AGGREGATOR_SHAPES)] = None
     group: NonBlank | UnsetType = UNSET
     models: dict[str, ModelEntry] | UnsetType = UNSET
+    prompts: dict[str, str | dict[str, str] | list[dict[str, str]]] | UnsetType = UNSET
     calibration: NonBlank | UnsetType = UNSET
     attack: AttackSettings = AttackSettings()
 
@@ -128,6 +129,7 @@ class Suite(NamedTuple):
         junit: What fails in JUnit: `gate` for the gate's checks alone, `samples` for samples too.
         durable: Whether every sample is committed by itself.
         attack: How attacks on its target are made.
+        prompts: The prompts that its target may name, as plain data.
         settings: What is rarely said of an evaluation; a call adds what only it can say.
         calls: How its models may be called; a file says whose prompts are stored, and a call the rest.
     """
@@ -152,6 +154,7 @@ class Suite(NamedTuple):
     junit: str = "gate"
     durable: bool = False
     attack: AttackSettings = AttackSettings()
+    prompts: Mapping[str, Any] = {}
     settings: EvaluationSettings = USUAL_SETTINGS
     calls: ModelCalls = NO_LIMITS
 
@@ -227,7 +230,12 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     target = None
     if "target" in root:
         target, wrong = read_target(
-            root["target"], place=document.where, environ=os.environ, folder=folder, calls=calls_target
+            root["target"],
+            place=document.where,
+            environ=os.environ,
+            folder=folder,
+            prompts=root.get("prompts"),
+            calls=calls_target,
         )
         issues += wrong
     if issues:
@@ -256,6 +264,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         junit=declared.junit,
         durable=declared.durable,
         attack=declared.attack,
+        prompts=root.get("prompts") or {},
         settings=_settings(declared, folder),
         calls=ModelCalls(keep_prompts=declared.keep_prompts),
     )

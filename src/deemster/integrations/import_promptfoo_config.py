@@ -136,7 +136,8 @@ def read_promptfoo_config(source: SourceFile) -> SuiteFiles:
     providers = read_providers(config, files, left_out)
     combinations = _combinations(prompts, providers, left_out)
     metrics = SuiteMetrics(config, files, left_out)
-    samples = _samples(tests, metrics, {name for prompt in prompts for name in prompt.variables})
+    variables = {name for pair in combinations for name in pair.prompt.variables | pair.provider.variables}
+    samples = _samples(tests, metrics, variables)
     entries = metrics.entries()
     remarks = [] if entries else ["no assertion has a metric here: `answered` checks that there is an output at all"]
     if not combinations:

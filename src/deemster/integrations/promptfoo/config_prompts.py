@@ -22,7 +22,7 @@ from deemster.integrations.source_file import SourceFile
 _DEFAULT = "{{prompt}}"
 _SEPARATOR = re.compile(r"^[ \t]*---[ \t]*\r?$", re.MULTILINE)
 _LOOKS_LIKE_PATH = re.compile(r"\S+\.(?:txt|md|j2|json|jsonl|ya?ml|csv|[cm]?[jt]s|py)(?::\w+)?")
-_BEGINS_A_CHAT = re.compile(r"\s*(?:\[\s*\{|- +['\"]?(?:role|content)['\"]?\s*:)")
+_BEGINS_A_CHAT = re.compile(r"\s*(?:\[\s*\{(?!\{)|- +['\"]?(?:role|content)['\"]?\s*:)")
 _PROMPT_KEYS = frozenset({"id", "label", "raw", "content", "display"})
 _MESSAGE_KEYS = frozenset({"role", "content"})
 _NAME_LENGTH = 40

@@ -114,12 +114,14 @@ class ChatProvider(NamedTuple):
         model: The entry of `models`.
         settings: The settings of the target.
         prompts: The prompts that it is asked, by their labels; None for all.
+        variables: The variables that it names beside the prompt: none.
     """
 
     name: str
     model: Mapping[str, Any]
     settings: Mapping[str, Any]
     prompts: Sequence[str] | None
+    variables: frozenset[str] = frozenset()
 
 
 class HttpProvider(NamedTuple):
@@ -134,6 +136,12 @@ class HttpProvider(NamedTuple):
     name: str
     request: Mapping[str, Any]
     prompts: Sequence[str] | None
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables that it names beside the prompt."""
+        texts = "\n".join(_texts_in(self.request))
+        return prompt_text(_PROMPT.sub("", _OF_ENVIRONMENT.sub("", texts))).variables
 
     def target(self, prompt: SuitePrompt) -> dict[str, Any]:
         """The target that sends a prompt.
@@ -340,6 +348,14 @@ def _http_request(identity: str, config: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(config.get("maxRetries"), int):
         request["retries"] = config["maxRetries"]
     return request
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(part)
 
 
 def _with_prompt(value: Any, prompt: SuitePrompt) -> Any:

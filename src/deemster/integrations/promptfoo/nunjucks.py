@@ -116,7 +116,7 @@ def _jinja_prompt(text: str, tags: list[str]) -> PromptText:
 
     variables -= set_inside | _WORDS
     _refuse_variables_of_promptfoo(variables)
-    header = "".join(f"{{%- set {name} = input.{name} -%}}\n" for name in sorted(variables))
+    header = "".join(f"{{%- set {name} = input['{name}'] -%}}\n" for name in sorted(variables))
     return PromptText(header + text, frozenset(variables), is_jinja=True)
 
 
