@@ -180,7 +180,8 @@ class Suite(NamedTuple):
         if concurrency is not None:
             suite = suite._replace(concurrency=concurrency)
             if suite.target is not None and suite.target.kind != "outputs":
-                suite = suite._replace(target=suite.target.with_concurrency(concurrency))
+                settings = {**suite.target.settings, "concurrency": concurrency}
+                suite = suite._replace(target=suite.target._replace(settings=settings))
         return suite
 
     def with_settings(self, **settings: Any) -> Suite:
@@ -241,9 +242,6 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         raise ConfigurationError(sort_issues(issues))
 
     declared = msgspec.convert(keys, SuiteFile)
-    if target is not None and target.kind == "chat" and declared.limits.concurrency is not None:
-        # Otherwise the model says how many questions may be under way.
-        target = target.with_concurrency(declared.limits.concurrency)
     dataset = DatasetSection(declared.dataset) if isinstance(declared.dataset, str) else declared.dataset
     return Suite(
         document=document,
