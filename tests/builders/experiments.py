@@ -16,12 +16,19 @@ from deemster.store.run_facts import RunFacts
 EXPERIMENT = "tone-1"
 
 
-def store_experiment(place: Any, dataset: dm.Dataset, targets: Mapping[str, Any], **options: Any) -> list[str]:
+def store_experiment(
+    place: Any,
+    dataset: dm.Dataset,
+    targets: Mapping[str, Any],
+    *,
+    levels: Mapping[str, Mapping[str, str]] | None = None,
+    **options: Any,
+) -> list[str]:
     """Run every target, and store the runs as one experiment; their ids, in order."""
     ids = []
     for target_place, (name, target) in enumerate(targets.items()):
         report = dm.evaluate(dataset, target=target, storage=dm.Storage(str(place)), name=name, **options)
-        variant = {"name": name, "levels": {}, "place": target_place}
+        variant = {"name": name, "levels": (levels or {}).get(name, {}), "place": target_place}
         with open_store(place) as store:
             with store.lease(report.run.id):
                 store.amend(report.run.id, facts={"variant": variant})

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import pytest
 
 import deemster as dm
+from deemster.comparison.experiment import VariantSource, build_experiment
+from deemster.comparison.stored_source import StoredSource
 from deemster.store import open_store
 from tests.builders.experiments import EXPERIMENT, store_experiment
 from tests.view.viewer_client import running_viewer
@@ -64,6 +67,17 @@ def test_page_names_variants_in_their_order_with_what_their_runs_came_to(client)
     assert [variant["name"] for variant in page["variants"]] == list(TARGETS)
     assert [variant["run"]["pass_rate"] for variant in page["variants"]] == [1.0, 0.5, 0.625]
     assert (page["samples"], page["metrics"], page["judged"]) == (8, ["exact-match", "rouge-l"], [])
+
+
+def test_answer_is_that_of_the_command_with_its_sentences(client, place):
+    answer = client.get(f"experiments/{EXPERIMENT}/answer")
+    with open_store(place) as store:
+        rows = sorted(store.runs(experiment=EXPERIMENT), key=lambda row: row.facts["variant"]["place"])
+        sources = [VariantSource(row.facts["label"], {}, StoredSource(store, row)) for row in rows]
+        wanted = build_experiment(sources, id=EXPERIMENT)
+    assert answer | json.loads(wanted.to_json()) == answer
+    assert answer["verdict"] == wanted.verdict
+    assert [entry["run"]["label"] for entry in answer["ranking"]["runs"]] == list(TARGETS)
 
 
 def test_row_has_the_sample_and_whole_outputs_with_their_scores(client):

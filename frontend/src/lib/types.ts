@@ -395,16 +395,50 @@ export interface Comparison {
   gate: Gate | null;
 }
 
+export interface RankedEntry {
+  run: RunSide;
+  best_rank: number;
+  worst_rank: number;
+  figures: {
+    pass_rate_interval: Pair | null;
+    metrics: Record<string, number | null>;
+    cost_per_100: number | null;
+    latency_p50_ms: number | null;
+    failed: number;
+    not_run: number;
+    unscored: number;
+  };
+}
+
+/** The second's pass-rate minus the first's, by their places among the runs. */
+export interface RankedPair {
+  first: number;
+  second: number;
+  difference: number | null;
+  interval: Pair | null;
+}
+
 export interface Ranking {
   verdict: string;
   confidence: number;
   interval_confidence: number;
-  runs: {
-    run: RunSide;
-    best_rank: number;
-    worst_rank: number;
-    against_first: { samples: { paired: number }; macro_f1: Difference; pass_rate: Difference; metrics: Record<string, Difference> } | null;
-  }[];
+  runs: RankedEntry[];
+  pairs: RankedPair[];
+}
+
+/** What an experiment shows: `deemster.experiment.v1`, with its sentences. */
+export interface ExperimentAnswer {
+  verdict: string;
+  lines: string[];
+  ranking: Ranking;
+  missing: { name: string; reason: string }[];
+  matrix: {
+    row_factor: string;
+    column_factor: string;
+    rows: string[];
+    columns: string[];
+    pass_rates: (number | null)[][];
+  } | null;
 }
 
 export interface CompareRow {

@@ -360,7 +360,7 @@ def build_plan(
         size = f"{plural(len(dataset), 'sample')} x {plural(times, 'repetition')}"
         raise ConfigurationError(f"A run has at most {MOST_EXECUTIONS:,} executions, not {size}.")
     asking: Any = target if hasattr(target, "script") else None
-    if asking is not None:
-        # How many of its questions are under way is a matter of the model that it asks.
+    if asking is not None and concurrency == CONCURRENCY:
+        # Where nobody says how many of its questions may be under way, the model that it asks does.
         concurrency = max(access.roles[role].bounds[1] for role in asking.roles)
     return Plan(dataset, target, metrics, times, thresholds or {}, concurrency, secrets=collect_secrets(target, access))

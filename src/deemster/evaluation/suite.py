@@ -184,7 +184,8 @@ class Suite(NamedTuple):
         if concurrency is not None:
             suite = suite._replace(concurrency=concurrency)
             if suite.target is not None and suite.target.kind != "outputs":
-                suite = suite._replace(target=suite.target.with_concurrency(concurrency))
+                settings = {**suite.target.settings, "concurrency": concurrency}
+                suite = suite._replace(target=suite.target._replace(settings=settings))
         return suite
 
     def with_settings(self, **settings: Any) -> Suite:

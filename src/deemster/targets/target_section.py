@@ -137,10 +137,6 @@ class DeclaredTarget(NamedTuple):
     def __repr__(self) -> str:
         return f"DeclaredTarget({self.kind!r})"
 
-    def with_concurrency(self, concurrency: int) -> DeclaredTarget:
-        """The same with a limit of how many calls may be under way."""
-        return self._replace(settings={**self.settings, "concurrency": concurrency})
-
 
 def read_target(
     section: Any,

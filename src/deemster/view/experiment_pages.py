@@ -11,9 +11,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.comparison.experiment import VariantSource, build_experiment
 from deemster.errors import InputError, StoreError, did_you_mean
 from deemster.results.metric_summary import NOT_RUN
 from deemster.store import RunRow, Store
+from deemster.view.comparison_pages import source_of
 from deemster.view.opened_run import OpenedRun, row_means
 from deemster.view.run_cache import RunCache
 from deemster.view.run_pages import run_entry
@@ -116,6 +118,25 @@ class OpenedExperiment:
             places = self.places[:, variant]
             found[places >= 0, variant] = values[places[places >= 0]]
         return found
+
+    @functools.cached_property
+    def answer(self) -> dict[str, Any]:
+        """What it shows, as `deemster show` has it, with its sentences.
+
+        Raises:
+            ReportError: There is nothing to compare yet.
+            StoreError: The store fails.
+        """
+        sources = [
+            VariantSource(name, run.row.facts["variant"]["levels"], source_of(run))
+            for name, run in zip(self.names, self.runs, strict=True)
+        ]
+        answer = build_experiment(sources, id=self.whole.row.experiment or "", name=self.whole.row.suite)
+        return {
+            **msgspec.json.decode(answer.head()),
+            "verdict": answer.verdict,
+            "lines": ["".join(line) for section in answer.sections() for line in section.lines],
+        }
 
     def variant(self, name: str) -> int:
         """The place of a variant.

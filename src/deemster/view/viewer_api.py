@@ -19,7 +19,12 @@ from deemster.view.comparison_pages import (
     change_points,
     compared_sample,
 )
-from deemster.view.experiment_pages import ExperimentCache, OpenedExperiment, experiment_page, grid_page
+from deemster.view.experiment_pages import (
+    ExperimentCache,
+    OpenedExperiment,
+    experiment_page,
+    grid_page,
+)
 from deemster.view.label_overview import EXPORTS, label_overview
 from deemster.view.label_pages import LabelDesk, LabelRequest
 from deemster.view.label_queue import QueueRequest
@@ -101,6 +106,7 @@ class Viewer:
                 self._comparison(query), query.path["row_hash"], query.changes()
             ),
             "experiments/{experiment}": lambda query: experiment_page(self._experiment(query)),
+            "experiments/{experiment}/answer": lambda query: self._experiment(query).answer,
             "experiments/{experiment}/samples": lambda query: grid_page(
                 self._experiment(query),
                 query.grid(),
