@@ -16,6 +16,7 @@ from deemster.audit.gate_error_rates import GateAudit
 from deemster.audit.judge_bias import JudgeAudit
 from deemster.audit.mutation_score import MetricAudit
 from deemster.comparison.comparison import Comparison
+from deemster.comparison.experiment import Experiment
 from deemster.comparison.ranking import Ranking
 from deemster.datasets.calibration_cases import CalibrationFile
 from deemster.datasets.dataset_format import DatasetFile
@@ -69,6 +70,7 @@ def schemas() -> dict[str, str]:
         "deemster.comparison.v1.json": _written(Comparison),
         "deemster.dataset.v1.json": _written(DatasetFile),
         "deemster.dataset_audit.v1.json": _written(DatasetAudit),
+        "deemster.experiment.v1.json": _written(Experiment),
         "deemster.gate_audit.v1.json": _written(GateAudit),
         "deemster.grading.v1.json": _written(GradingFile),
         "deemster.judge_audit.v1.json": _written(JudgeAudit),

@@ -69,11 +69,6 @@ MOUNT = Need("the right to mount", "run it as root, or allow user namespaces", m
 
 CLUSTER_GUIDE = "tests/test_docs.py::test_every_block_runs_and_prints_shown_output[docs/guide/cluster.md]"
 
-ALIKE_SAMPLES = (
-    "tests/audit/test_sample_subset.py::"
-    "test_part_of_samples_that_are_alike_catches_as_much_with_a_count_where_the_gate_alone_does_not"
-)
-
 # What the tests import and the base installation does not have; not every Python has a wheel of each.
 PACKAGES = frozenset(
     {
@@ -130,7 +125,6 @@ REST = (
             "tests/agreement/test_error_intervals.py::test_intervals_hold_the_truth[rare",
             "tests/agreement/test_imagined_units.py::test_bias_test_and_interval_follow_clusters",
             "tests/agreement/test_imagined_units.py::test_smoothed_kappa_covers",
-            f"{ALIKE_SAMPLES}[300]",
             "tests/faults/test_bytes.py::test_report_bytes_do_not_depend_on_faults[one at a time]",
             "tests/faults/test_bytes.py::test_report_bytes_do_not_depend_on_faults[killed elsewhere]",
             "tests/faults/test_kills_panel.py::test_fast_judge_is_asked_once_for_each_sample_over_all_kills[durable]",

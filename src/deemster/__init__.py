@@ -26,7 +26,6 @@ RENAMED = {
     "align": "compute_metrics",
     "alignment": "agreement",
     "audit.ModelLimits": "ModelCalls",
-    "calibrate_cascade": "agreement.calibrate_cascade",
     "compare_judges": "agreement.compare_judges",
     "load_comparison": "comparison.load_comparison",
     "parse_metric": "judges.parse_metric",

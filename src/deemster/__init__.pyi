@@ -53,6 +53,7 @@ from deemster.rubrics import Criterion as Criterion
 from deemster.rubrics import Option as Option
 from deemster.rubrics import Rubric as Rubric
 from deemster.runs.run_storage import Storage as Storage
+from deemster.targets.chat_target import ChatTarget as ChatTarget
 
 __version__: str
 

@@ -10,7 +10,6 @@ from deemster.audit.dataset_health import (
     DisputedSample,
     find_leaks,
     find_similar,
-    find_topics,
     sample_histories,
     sample_text,
     small_cohorts,
@@ -84,14 +83,3 @@ def test_labels_are_suggested_once_each_and_contradictions_first():
     items = list(sample_histories(["numbers", "leak", "short"], passed, ["app"] * 2, confidence=0.95))
     found = [one.id for one in suggest_labels(similar, disputed, items, labelled=frozenset())]
     assert found == ["other", "numbers", "leak"]
-
-
-def test_topics_are_groups_of_near_vectors_that_hold_every_sample_once():
-    rng = np.random.default_rng(0)
-    centres = np.repeat(np.eye(3, 8), 30, axis=0)
-    vectors = (centres + 0.05 * rng.standard_normal(centres.shape)).astype(np.float32)
-    topics = find_topics(vectors)
-    assert sorted(place for topic in topics for place in topic.tolist()) == list(range(90))
-    assert [len(set((topic // 30).tolist())) for topic in topics] == [1, 1, 1]
-    assert find_topics(vectors[:3])[0].tolist() == [0, 1, 2]
-    assert find_topics(vectors[:0]) == []

@@ -167,4 +167,4 @@ def test_bad_input_is_refused(call, said):
 
 def test_report_of_unknown_extension_is_refused():
     with pytest.raises(dm.DeemsterError, match="says no format"):
-        dm.audit.dataset("golden.jsonl", settings=dm.audit.HealthSettings(draws=0)).save("audit.pdf")
+        dm.audit.dataset("golden.jsonl").save("audit.pdf")

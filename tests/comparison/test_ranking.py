@@ -31,13 +31,13 @@ def open_ranks(scores):
 def test_runs_far_apart_have_one_rank_each():
     ranking = dm.rank(run(10), run(70), run(40))
     assert [(entry.best_rank, entry.worst_rank) for entry in ranking.runs] == [(3, 3), (1, 1), (2, 2)]
-    assert ranking.verdict.startswith("The best run is ")
+    assert ranking.verdict.endswith(" is best: 24 to 87 points above the others.")
 
 
 def test_equal_runs_are_not_told_apart():
     ranking = dm.rank(run(40), run(40), run(40))
     assert [(entry.best_rank, entry.worst_rank) for entry in ranking.runs] == [(1, 3)] * 3
-    assert ranking.verdict == "No run can be told apart from another with 80 samples."
+    assert ranking.verdict == "None of the 3 can be told apart from another with 80 samples."
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -53,14 +53,16 @@ def test_sentences_say_of_each_pair_what_its_interval_decides(seed):
     for first, second in itertools.combinations(range(4), 2):
         low, high = dm.compare(
             run(counts[first], total=48), run(counts[second], total=48), confidence=1 - 0.05 / 6
-        ).macro_f1.interval
+        ).pass_rate.interval
         worse, better = (names[first], names[second]) if low > 0 else (names[second], names[first])
         if low <= 0 <= high:
-            assert any("told apart" in one and (names[first] in one or "No run" in one) for one in told)
+            assert any("told apart" in one and (names[first] in one or "None of" in one) for one in told)
         else:
-            assert any(one.startswith(f"{worse} is worse than ") and better in one for one in told)
+            assert f"{better} is best" in told[0] or any(
+                one.startswith(f"{worse} is worse than ") and better in one.partition(" than ")[2] for one in told
+            )
     for place, entry in enumerate(ranking.runs[1:], 1):
-        low, high = entry.against_first.macro_f1.interval
+        low, high = entry.against_first.pass_rate.interval
         pair = next(one for one in ranking.pairs if (one.first, one.second) == (0, place))
         assert (pair.worse is None) == (low <= 0 <= high)
 

@@ -29,14 +29,14 @@ def test_every_form_says_the_same(ranking, tmp_path):
     for suffix in (".json", ".md", ".html"):
         ranking.save(tmp_path / f"r{suffix}")
     name = ranking.runs[1].run.id
-    assert ranking.verdict == f"The best run is {name}."
-    assert (tmp_path / "r.md").read_text(encoding="utf-8").startswith(f"# The best run is <code>{name}</code>.")
-    assert "</svg>The best run is " in (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert ranking._repr_html_().startswith("<div>\n<h2>The best run is ")
+    assert ranking.verdict == f"{name} is best: 21 to 59 points above the others."
+    assert (tmp_path / "r.md").read_text(encoding="utf-8").startswith(f"# <code>{name}</code> is best: 21 to 59 points")
+    assert f"</svg><code>{name}</code> is best: " in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert ranking._repr_html_().startswith(f"<div>\n<h2><code>{name}</code> is best: ")
     table = ranking.to_dataframe()
     assert table.best_rank.tolist() == [2, 1, 2]
-    assert table.difference.tolist()[1:] == [one.against_first.macro_f1.difference for one in ranking.runs[1:]]
-    assert repr(ranking).startswith("<Ranking of 3 runs: The best run is ")
+    assert table.difference.tolist()[1:] == [one.against_first.pass_rate.difference for one in ranking.runs[1:]]
+    assert repr(ranking).startswith(f"<Ranking of 3 runs: {name} is best: ")
     with pytest.raises(ReportError, match=r"says no format"):
         ranking.save(tmp_path / "r.xml")
 

@@ -69,7 +69,10 @@ def test_all_issues_are_listed_with_lines(tmp_path):
 def test_other_issues_do_not_hide_missing_target(tmp_path):
     assert faults(tmp_path, "datset: g\ndataset: g.yml\ntarget: {}\nmetrics: [contains]\n") == [
         ("triage.yml:1", "`datset` is no key of a suite. Did you mean `dataset`?"),
-        ("triage.yml:3", "target: A target has one of `python`, `http`, `command`, `outputs`; this one gives none."),
+        (
+            "triage.yml:3",
+            "target: A target has one of `python`, `chat`, `http`, `command`, `outputs`; this one gives none.",
+        ),
     ]
 
 
@@ -198,6 +201,8 @@ OTHER_VALUES = {
     "models": {"judge": {"model": "other"}},
     "calibration": "labels.json",
     "attack": {"seed": 3},
+    "prompts": {"short": "{{input.q}}"},
+    "variants": {"python": ["app:a", "app:b"]},
 }
 # They are for people and for editors: the document has them, and nothing else reads them.
 NOT_READ = ("schema_version", "description")

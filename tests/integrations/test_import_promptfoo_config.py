@@ -38,14 +38,10 @@ def test_suite_gives_the_verdicts_that_promptfoo_gave(folder):
     for sample in dataset:
         answer = said[samples[tuple(sample.input.items())]]
         outputs[sample.id] = getattr(answer, "text", "")
-    metrics = [
-        {"exact-match": {"name": "equals", "where": {"has": ["assert_equals"]}}},
-        {"contains": {"name": "mentions", "where": {"has": ["assert_mentions"]}}},
-        {"json-valid": {"name": "is-json", "where": {"has": ["assert_is_json"]}}},
-    ]
+    metrics = yaml.safe_load((folder / "suite.yml").read_text())["metrics"]
     report = dm.evaluate(dataset, outputs=outputs, metrics=metrics, settings=dm.EvaluationSettings(max_unscored="100%"))
     names = [card.name for card in run.cards]
-    pairs = {"equals": "equals", "mentions": "mentions", "is-json": "is-json"}
+    pairs = {name: name for name in ("equals", "mentions", "not-contains", "is-json", "icontains")}
     compared = 0
     for entry in report.executions:
         for ours, theirs in pairs.items():
@@ -54,7 +50,7 @@ def test_suite_gives_the_verdicts_that_promptfoo_gave(folder):
             if ours in entry.marks and isinstance(mark, MetricScore):
                 assert entry.marks[ours].success is mark.success, (entry.id, ours)
                 compared += 1
-    assert compared == 4
+    assert compared == 6
 
 
 def samples_id(dataset, samples, name):
@@ -63,7 +59,7 @@ def samples_id(dataset, samples, name):
 
 def test_suite_is_valid_and_metrics_apply_where_a_test_asserts_them(folder):
     text = (folder / "suite.yml").read_text()
-    assert '- exact-match: {"name": "equals", "where": {"has": ["assert_equals"]}}' in text
+    assert '- exact-match: {"name": "equals", "expected": "equals", "where": "auto"}' in text
     outputs = folder / "outputs.yml"
     outputs.write_text("outputs: {France: a, test-2: a, test-3: a, test-4: a, test-5: a}\n")
     suite = folder / "whole.yml"
@@ -77,7 +73,7 @@ def test_what_has_no_metric_is_listed():
     left_out = read_promptfoo_config(SourceFile(CONFIG)).left_out
     assert "an assertion `javascript`: there is no such metric (code is not run), line 33" in left_out
     assert "an assertion `rouge-n`: there is no such metric, line 24" in left_out
-    assert "`providers` of the config, line 4" in left_out
+    assert "a provider: `file://provider.js` has no counterpart here, lines 5, 7" in left_out
 
 
 def test_lists_of_values_and_templates_are_as_in_promptfoo(tmp_path):
@@ -111,8 +107,11 @@ def asserting(*assertions, **test):
         (asserting({"type": "contains", "value": "{{x | upper}}"}), "the template `{{x | upper}}` is not filled in"),
         (asserting({"type": "contains", "value": "{{prompt}}"}), "the template `{{prompt}}` is not filled in"),
         (asserting({"type": "contains", "value": "{% if x %}a{% endif %}"}), "is not filled in"),
-        (asserting({"type": "contains", "value": "file://y.txt"}), "in another file, which is not opened"),
-        (asserting({"type": "contains", "value": "b"}), "a second expected output"),
+        (asserting({"type": "contains", "value": "file://y.txt"}), "there is no file `file://y.txt`"),
+        (asserting({"type": "contains", "value": "file://y.js"}), "is code, which is not run"),
+        (asserting({"type": "similar", "value": "a"}, {"type": "factuality", "value": "b"}), "second expected output"),
+        (asserting({"type": "equals", "value": {"a": 1}}), "its value is no text"),
+        (asserting({"type": "regex", "value": "a(?!b)"}), "look-around"),
         (asserting({"type": "contains", "value": "a", "transform": "output.x"}), "`transform` is code"),
         (asserting({"type": "contains", "value": "a", "weight": 0}), "`weight: 0` of an assertion"),
         (asserting({"type": "contains", "value": "a", "weight": 3}), "`weight` of an assertion"),
@@ -128,7 +127,7 @@ def asserting(*assertions, **test):
             asserting({"type": "trajectory:tool-used", "value": "a"}, metadata={"trajectory": {"tools": "b"}}),
             "the test has another one of its kind",
         ),
-        (asserting({"type": "not-contains", "value": "a"}), "`not-contains`: there is no such metric"),
+        (asserting({"type": "not-classifier", "value": "a"}), "`not-classifier`: there is no such metric"),
         (asserting({"type": "python", "value": "1"}), "code is not run"),
         (asserting({"type": "assert-set", "threshold": 0.5, "assert": []}), "`assert-set`: there is no such metric"),
         (asserting({"type": "assert-set", "weight": 2, "assert": []}), "`weight` of a set of assertions"),
@@ -136,7 +135,8 @@ def asserting(*assertions, **test):
         (asserting(options={"transform": "output.x"}), "`transform` of a test's options"),
         (asserting(options={"rubricPrompt": "x"}), "`rubricPrompt` of a test's options"),
         (asserting(threshold=0.5), "`threshold` of a test"),
-        ({"vars": {"d": "file://x.md"}, "assert": [{"type": "is-json"}]}, "the file that a variable names"),
+        ({"vars": {"d": "file://x.md"}, "assert": [{"type": "is-json"}]}, "the file of a variable: there is no file"),
+        ({"vars": {"d": "file://../x.md"}, "assert": [{"type": "is-json"}]}, "not below the folder of the config"),
         ({"vars": {"d": "{{ e | upper }}"}, "assert": [{"type": "is-json"}]}, "a template in a variable"),
     ],
 )
@@ -152,7 +152,7 @@ def test_nested_values_of_variables_are_filled_in(tmp_path):
     }
     (sample,), _, left_out = converted(tmp_path, [test])
     assert (sample.expected_output, sample.input["told"]) == ("deep water", "It is deep.")
-    assert len(left_out) == 2, "the prompts and the providers"
+    assert len(left_out) == 1, "the provider"
 
 
 def test_defaults_and_names_are_those_of_promptfoo(tmp_path):
@@ -169,13 +169,58 @@ def test_defaults_and_names_are_those_of_promptfoo(tmp_path):
     ]
 
 
-def test_one_template_of_a_rubric_is_one_metric(tmp_path):
-    rubric = {"type": "llm-rubric", "value": "It is in {{language}}."}
-    tests = [{"vars": {"language": name}, "assert": [rubric]} for name in ("French", "German")]
-    _, metrics, _ = converted(tmp_path, tests)
-    assert [(options["name"], options["criteria"]) for _, options in metrics] == [
-        ("llm-rubric", "It is in {{language}}.")
+def test_all_rubrics_are_one_metric_that_reads_the_requirement_of_the_sample(tmp_path):
+    tests = [
+        {"vars": {"language": name}, "assert": [{"type": "llm-rubric", "value": rubric}]}
+        for name, rubric in (("French", "It is in {{language}}."), ("German", "It is polite."))
     ]
+    samples, metrics, _ = converted(tmp_path, tests)
+    assert [sample.metadata["llm_rubric"] for sample in samples] == ["It is in French.", "It is polite."]
+    ((name, options),) = metrics
+    assert (name, options["name"], options["expected"]) == ("g-eval", "llm-rubric", "llm_rubric")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "passes", "fails"),
+    [
+        ("equals", "Paris", "Paris", "paris"),
+        ("not-equals", "Paris", "paris", "Paris"),
+        ("contains", "52.5", "It is 52.5.", "It is 52."),
+        ("not-contains", "AI", "a person", "an AI"),
+        ("not-icontains", "ai", "a person", "an AI"),
+        ("contains-any", 'red, "green, blue"', "green, blue", "green and blue"),
+        ("contains-all", "red, blue", "blue and red", "red"),
+        ("not-contains-any", ["red", "blue"], "green", "blue"),
+        ("starts-with", "Yes", "Yes, sure", "Sure, yes"),
+        ("regex", "^\\d+$", "52", "a 52"),
+    ],
+)
+def test_text_assertion_decides_as_in_promptfoo(tmp_path, kind, value, passes, fails):
+    (sample,), metrics, _ = converted(tmp_path, [{"vars": {}, "assert": [{"type": kind, "value": value}]}])
+    for output, expected in ((passes, True), (fails, False)):
+        report = dm.evaluate([sample], outputs={sample.id: output}, metrics=[dict(metrics)])
+        assert (report.metrics[kind].pass_rate == 1) is expected, output
+
+
+def test_several_texts_of_a_test_are_metrics_of_their_own(tmp_path):
+    asserted = [
+        {"type": "contains", "value": "a"},
+        {"type": "contains", "value": "b"},
+        {"type": "not-contains", "value": "c"},
+    ]
+    tests = [{"vars": {}, "assert": asserted}, {"vars": {}, "assert": asserted[:1]}]
+    samples, metrics, left_out = converted(tmp_path, tests)
+    assert [sample.expected_output for sample in samples] == ["a", "a"]
+    assert [dict(sample.metadata) for sample in samples] == [{"contains_2": "b", "not_contains": "c"}, {}]
+    assert metrics == [
+        ("contains", {"name": "contains"}),
+        ("contains", {"name": "contains-2", "expected": "contains_2", "where": "auto"}),
+        (
+            "contains",
+            {"name": "not-contains", "higher_is_better": False, "expected": "not_contains", "where": "auto"},
+        ),
+    ]
+    assert len(left_out) == 1, "the provider"
 
 
 def test_lists_contexts_and_trajectories_have_their_metrics(tmp_path):
@@ -190,6 +235,7 @@ def test_lists_contexts_and_trajectories_have_their_metrics(tmp_path):
     ]
     (sample,), metrics, _ = converted(tmp_path, [{"vars": {"context": "c"}, "assert": asserted}])
     assert list(sample.expected_output) == ["red", "52.5"]
+    assert [options.get("threshold") for name, options in metrics if name.startswith("tool-called")] == [1, 1]
     assert sample.metadata["trajectory"] == {
         "tools": ["search", "book"],
         "tool_arguments": [{"tool": "book", "arguments": {"day": 2}}],
@@ -244,7 +290,7 @@ def test_results_of_earlier_versions_are_refused_by_name(tmp_path, version):
 def test_file_that_a_config_names_is_not_opened(tmp_path):
     path = tmp_path / "promptfooconfig.yaml"
     path.write_text("prompts: [p]\nproviders: [echo]\ntests: file:///etc/passwd\n")
-    with pytest.raises(InputError, match="Tests in other files are not read"):
+    with pytest.raises(InputError, match="`file:///etc/passwd` is not below the folder of the config"):
         read_promptfoo_config(SourceFile(path))
 
 

@@ -212,6 +212,16 @@ def test_only_the_fields_named_are_shown_in_their_order():
         assert f"<<< {label} " in user
 
 
+def test_expected_output_may_stand_in_the_metadata():
+    metric = GEval(steps=STEPS, fields=["expected_output", "actual_output"], expected="requirement")
+    sample = Sample("s", {}, "Paris", {"requirement": "It names a river."})
+    (ask,) = next(metric.script(sample, OUTPUT))
+    assert "It names a river." in ask.messages[1].content
+    assert "Paris\n" not in ask.messages[1].content.split("<<< actual_output")[0]
+    assert metric.needs == ("requirement",)
+    assert judged(metric, sample=Sample("s", {}, "Paris"))[0].cause == "no_expected"
+
+
 def test_prompt_says_if_context_is_empty():
     metric = GEval(steps=STEPS, fields=["input", "context"])
     (ask,) = next(metric.script(SAMPLE, Output("o", retrieved=[])))

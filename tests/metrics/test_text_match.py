@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deemster.errors import ConfigurationError
+from deemster.metrics.regex_match import Regex
 from deemster.metrics.text_match import (
     Contains,
     ContainsAll,
@@ -16,7 +17,7 @@ from deemster.metrics.text_match import (
     Levenshtein,
     StartsWith,
 )
-from deemster.records import MetricScore, Unscored
+from deemster.records import MetricScore, Output, Sample, Unscored
 from tests.builders.marks import marked
 
 EVERY = (ExactMatch(), Contains(), ContainsAny(), ContainsAll(), StartsWith(), Levenshtein())
@@ -226,3 +227,27 @@ def test_first_difference_position_is_correct(first, second):
     else:
         assert first[:position] == second[:position]
         assert first[position : position + 1] != second[position : position + 1]
+
+
+def test_expected_text_may_stand_in_the_metadata():
+    sample = Sample("s", {}, "Paris", {"mentions": ["river", "Seine"]})
+    metric = ContainsAll(expected="mentions")
+    assert metric.score(sample, Output("The Seine is a river.")).success
+    assert not metric.score(sample, Output("Paris")).success
+    assert metric.needs == ("mentions",)
+
+
+def test_sample_without_the_key_is_a_warning_that_names_it():
+    (issue,) = Contains(expected="mentions").check(Sample("s", {}, "Paris"))
+    assert issue.warning
+    assert "no `metadata.mentions`" in issue.message
+
+
+@pytest.mark.parametrize(
+    "metric", [ExactMatch, Contains, ContainsAny, ContainsAll, StartsWith, Regex], ids=lambda metric: metric.alias
+)
+def test_text_that_must_not_occur_passes_where_it_does_not(metric):
+    forbidding = metric(higher_is_better=False)
+    sample = Sample("s", {}, "AI")
+    assert [forbidding.score(sample, Output(text)).success for text in ("AI", "a person")] == [False, True]
+    assert str(forbidding) == f"{metric.alias}(higher_is_better=false)"

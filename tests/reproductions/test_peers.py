@@ -45,7 +45,9 @@ HELD = {
         "test_threshold_of_dollars_is_no_threshold_of_the_score",
     ),
     "9 results of promptfoo of versions 1 and 2": ("test_results_of_earlier_versions_are_refused_by_name",),
-    "10 one template of llm-rubric is one metric per test": ("test_one_template_of_a_rubric_is_one_metric",),
+    "10 one template of llm-rubric is one metric per test": (
+        "test_all_rubrics_are_one_metric_that_reads_the_requirement_of_the_sample",
+    ),
     "11 rows that the guides lack": ROWS,
     "12 no importer for HELM, nor for the sums of lm-eval": (
         "test_file_of_a_tool_without_importer_is_refused_with_the_tools_that_are_known",

@@ -7,7 +7,6 @@ import numpy as np
 from deemster.audit.gate_error_rates import GateTrial, TrialSettings, audit_gate_rates
 from deemster.audit.simulated_runs import ExecutionPool
 from deemster.errors import ConfigurationError
-from deemster.results.mark_table import MarkTable
 
 NAMES = {"quality": "quality"}
 
@@ -74,33 +73,3 @@ def compare_rates(made_runs, gate, draw_chances, *, histories, runs, drops, draw
                 decisions.append(trial.decide_columns(before, after).decision.decision)
             realised.append((decisions.count("fail") / real, decisions.count("pass") / real))
     return {drop: tuple(np.array(rows) for rows in pair) for drop, pair in found.items()}
-
-
-class PartPool(ExecutionPool):
-    """The executions of a pool, of which a gate sees those of some samples only."""
-
-    def __init__(self, pool, places):
-        self.__dict__.update(vars(pool))
-        self._places = places
-
-    def template(self, cohorts):
-        whole = super().template(cohorts)
-        part = MarkTable(whole.cards, samples=len(self._places), repetitions=self.repetitions)
-        where = np.full(self.samples, -1)
-        where[self._places] = np.arange(len(self._places))
-        for tag, positions in whole.cohorts:
-            if len(here := np.sort(where[positions][where[positions] >= 0])):
-                part.tag_many(here, tag)
-        return part
-
-    def columns(self, run, template):
-        whole, marks, at = super().columns(run, super().template(())), template.empty_copy(), self._places
-        for name in ("scores", "causes", "passed", "outputs"):
-            setattr(marks, name, getattr(whole.marks, name)[at])
-        marks.counted = marks.samples * marks.repetitions
-        return whole._replace(
-            marks=marks,
-            digests=whole.digests[at],
-            clusters=None if whole.clusters is None else [whole.clusters[place] for place in at],
-            ids=lambda wanted: whole.ids([int(at[place]) for place in wanted]),
-        )

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from deemster.stats import (
     clopper_pearson,
     clustered_wilson,
-    count_prediction_limit,
     newcombe,
     student,
     tango,
@@ -175,31 +174,3 @@ def test_weighted_wilson_covers_a_mean_of_metrics_that_apply_to_few_samples(rate
         found = weighted_wilson((passed * votes).sum(axis=1) / weights, weights, most=most)
         covered += found.interval.lower <= rate <= found.interval.upper
     assert covered / runs >= 0.93
-
-
-@given(
-    st.one_of(st.just(0.0), st.floats(0, 500)),
-    st.sampled_from([0.5, 1, 2, 4, 9]),
-    st.sampled_from([0.01, 0.05, 0.2]),
-)
-def test_next_count_is_above_its_limit_as_rarely_as_scipys_negative_binomial_says(observed, periods, level):
-    limit = count_prediction_limit(observed, periods, level=level)
-    above = scipy_stats.nbinom(observed + 0.5, periods / (1 + periods)).sf
-    assert above(limit) <= level + 1e-12
-    assert limit == 0 or above(limit - 1) > level - 1e-12
-
-
-def test_limit_of_counts_holds_for_poisson_counts_of_any_rate():
-    rng = np.random.default_rng(2)
-    for rate in (0.2, 1, 5, 30):
-        before, now = rng.poisson(rate * 3, 2000), rng.poisson(rate, 2000)
-        limits = {count: count_prediction_limit(count, 3) for count in set(before.tolist())}
-        assert np.mean(now > [limits[count] for count in before.tolist()]) <= 0.06
-
-
-@pytest.mark.parametrize(
-    ("observed", "periods", "level"), [(-1, 2, 0.05), (1, 0, 0.05), (1, 2, 0), (math.nan, 2, 0.05)]
-)
-def test_limit_of_impossible_counts_is_an_error(observed, periods, level):
-    with pytest.raises(ValueError, match="No limit follows"):
-        count_prediction_limit(observed, periods, level=level)

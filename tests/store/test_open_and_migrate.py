@@ -80,6 +80,7 @@ def test_store_of_earlier_schema_opens_with_all_runs(earlier, version):
             [] if version < 4 else [("run-0", "support-bot", BASELINE)]
         )
         assert store.labels("run-0") == ([] if version < 6 else [LABEL])
+        assert [row.id for row in store.runs(experiment="trial")] == ([] if version < 8 else ["run-1"])
 
 
 @pytest.mark.parametrize("version", range(1, len(SCHEMAS) + 1))

@@ -29,6 +29,13 @@ def test_prune_keeps_newest_runs_of_each_suite(store):
     assert ids(runs_to_prune(store, keep=0)) == [f"run-{number}" for number in (5, 4, 3, 2, 1, 0)]
 
 
+def test_prune_counts_an_experiment_as_one(store):
+    for number, experiment in enumerate([None, "exp-1", "exp-1", "exp-2", "exp-2"]):
+        rest(store, written(store, number, suite="a", experiment=experiment))
+    assert ids(runs_to_prune(store, keep=1)) == ["run-2", "run-1", "run-0"]
+    assert ids(runs_to_prune(store, keep=2)) == ["run-0"]
+
+
 def test_prune_removes_only_runs_that_match_every_condition(store):
     for number in range(4):
         rest(store, written(store, number))

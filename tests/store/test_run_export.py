@@ -51,6 +51,16 @@ def test_export_import_round_trip_keeps_bytes(store, other, tmp_path):
         assert run_content(store, name) == run_content(other, name)
 
 
+def test_experiment_of_a_run_is_kept_and_a_run_of_none_lacks_the_key(store, other, tmp_path):
+    names = [rest(store, written(store, 0, experiment="trial")), rest(store, written(store, 1))]
+    export_runs(store, names, tmp_path / "runs.jsonl")
+    import_runs(other, tmp_path / "runs.jsonl")
+    assert [run.experiment for run in other.runs()] == [None, "trial"]
+    assert [run.id for run in other.runs(experiment="trial")] == ["run-0"]
+    heads = [json.loads(line) for line in (tmp_path / "runs.jsonl").read_text().splitlines() if '"line":"run"' in line]
+    assert [head.get("experiment", "no key") for head in heads] == ["trial", "no key"]
+
+
 @QUICK
 @given(
     answers=st.lists(ANSWERS, min_size=1, max_size=3),

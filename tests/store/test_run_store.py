@@ -366,6 +366,29 @@ def test_unknown_run_is_guessed_from_the_names_of_runs(store, name, hint):
         store.run(name)
 
 
+def test_run_of_an_experiment_is_found_by_the_experiment_and_its_label(store):
+    for number, (experiment, label) in enumerate(
+        [("exp-1", "short / mini"), ("exp-1", "b"), ("exp-2", "b"), (None, "b")]
+    ):
+        begun(store, number, experiment=experiment, facts={"label": label})
+    assert [row.id for row in store.runs(experiment="exp-1")] == ["run-1", "run-0"]
+    assert store.run("exp-1/short / mini").id == store.run("exp-1/short / mini").id == "run-0"
+    assert store.run("exp-1/b").id == "run-1"
+    assert store.run("latest/b").id == "run-2"
+    assert store.run("b").id == "run-3"
+    assert (store.find_experiment("latest"), store.find_experiment("exp-1"), store.find_experiment("x")) == (
+        "exp-2",
+        "exp-1",
+        None,
+    )
+    with pytest.raises(StoreError, match=r"experiment `exp-1` has no run `shrt / mini`\. Did you mean `short / mini`"):
+        store.run("exp-1/shrt / mini")
+    with pytest.raises(StoreError, match="Several experiments begin with `exp`: `exp-1`, `exp-2`"):
+        store.run("exp/b")
+    with pytest.raises(StoreError, match="holds no run `nothing/b`"):
+        store.run("nothing/b")
+
+
 def test_latest_in_empty_store_is_error(store):
     with pytest.raises(StoreError, match="holds no run yet"):
         store.run("latest")

@@ -103,7 +103,7 @@ def test_neither_the_expected_output_nor_metadata_reaches_a_target():
     sample = dm.Sample("a", {"q": 1}, "secret", {"tags": ["hidden"]})
     dm.evaluate(dm.Dataset([sample], name="d"), target=answer, metrics=["exact-match"])
     ((fields, invocation),) = seen
-    assert fields == ("id", "input", "repetition")
+    assert fields == ("id", "input", "repetition", "settings")
     assert "secret" not in repr(invocation)
     assert "hidden" not in repr(invocation)
 

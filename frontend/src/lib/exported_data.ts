@@ -69,7 +69,7 @@ async function filterRuns(query: URLSearchParams): Promise<unknown> {
       (!query.get("status") || [run.status, run.gate].includes(query.get("status"))) &&
       ["id", "suite", "dataset", "label", "target"].some((name) => String(run[name] ?? "").toLowerCase().includes(text)),
   );
-  return { total: runs.length, runs };
+  return { total: runs.length, lines: new Set(runs.map((run) => run.experiment ?? run)).size, runs };
 }
 
 async function selected(run: string, query: URLSearchParams): Promise<{ columns: Columns; positions: number[] }> {

@@ -13,6 +13,7 @@ export interface Session {
 export interface RunRow {
   id: string;
   kind: string;
+  experiment: string | null;
   suite: string | null;
   dataset: string | null;
   label: string | null;
@@ -39,6 +40,8 @@ export interface RunRow {
 
 export interface RunList {
   total: number;
+  /** The runs of an experiment are one line. */
+  lines: number;
   runs: RunRow[];
 }
 
@@ -53,7 +56,7 @@ export interface TrendRun {
 }
 
 export interface Trends {
-  suites: { suite: string | null; dataset: string | null; runs: TrendRun[] }[];
+  suites: { suite: string | null; label: string | null; dataset: string | null; runs: TrendRun[] }[];
 }
 
 export interface Figures {
@@ -392,16 +395,50 @@ export interface Comparison {
   gate: Gate | null;
 }
 
+export interface RankedEntry {
+  run: RunSide;
+  best_rank: number;
+  worst_rank: number;
+  figures: {
+    pass_rate_interval: Pair | null;
+    metrics: Record<string, number | null>;
+    cost_per_100: number | null;
+    latency_p50_ms: number | null;
+    failed: number;
+    not_run: number;
+    unscored: number;
+  };
+}
+
+/** The second's pass-rate minus the first's, by their places among the runs. */
+export interface RankedPair {
+  first: number;
+  second: number;
+  difference: number | null;
+  interval: Pair | null;
+}
+
 export interface Ranking {
   verdict: string;
   confidence: number;
   interval_confidence: number;
-  runs: {
-    run: RunSide;
-    best_rank: number;
-    worst_rank: number;
-    against_first: { samples: { paired: number }; macro_f1: Difference; pass_rate: Difference; metrics: Record<string, Difference> } | null;
-  }[];
+  runs: RankedEntry[];
+  pairs: RankedPair[];
+}
+
+/** What an experiment shows: `deemster.experiment.v1`, with its sentences. */
+export interface ExperimentAnswer {
+  verdict: string;
+  lines: string[];
+  ranking: Ranking;
+  missing: { name: string; reason: string }[];
+  matrix: {
+    row_factor: string;
+    column_factor: string;
+    rows: string[];
+    columns: string[];
+    pass_rates: (number | null)[][];
+  } | null;
 }
 
 export interface CompareRow {
@@ -556,4 +593,50 @@ export interface LabelOverview {
   authors: { name: string; labels: number }[];
   agreement: { title: string; n: number; statistic: string | null; value: number | null; interval: Pair | null; because: string | null }[];
   needed: { what: string; have: number; more: number | null; because: string | null }[];
+}
+
+export interface ExperimentVariant {
+  name: string;
+  levels: Record<string, string>;
+  run: RunRow;
+}
+
+export interface ExperimentHead {
+  suite: string | null;
+  dataset: string;
+  started_at: string;
+  samples: number;
+  metrics: string[];
+  /** The metrics that ask a judge. */
+  judged: string[];
+  /** So many characters of a text come with a row. */
+  text_limit: number;
+  variants: ExperimentVariant[];
+}
+
+export interface GridCell {
+  position: number;
+  passed: number | null;
+  repetitions: number;
+  scores: Record<string, ScoreCell | null>;
+  latency_ms: number | null;
+  output: string | null;
+  /** What the person who looks said of the output, by metric. */
+  labels: Record<string, string | null>;
+}
+
+export interface GridRow {
+  position: number;
+  id: string;
+  tags: string[];
+  input: string | null;
+  expected: string | null;
+  cells: (GridCell | null)[];
+}
+
+export interface GridPage {
+  total: number;
+  matched: number;
+  offset: number;
+  rows: GridRow[];
 }

@@ -28,6 +28,7 @@ from deemster.stats.paired_score_sums import (
     score_statistics,
     true_features,
 )
+from deemster.stats.sparse_rows import SparseRows
 
 
 class _CriterionSums:
@@ -36,8 +37,6 @@ class _CriterionSums:
     def __init__(
         self, votes: LabelledVotes, column: CriterionColumn, labels: Codes, numbers: Floats | None = None
     ) -> None:
-        from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
         classes = column.classes
         size = classes.size
         n_people = labels.shape[1]
@@ -48,11 +47,10 @@ class _CriterionSums:
         self._unit_size = unit_size(votes, column)
 
         # Alpha of numbers: what each row adds, and the unit it belongs to.
-        self._spreads = None if numbers is None else csr_array(spread_features(numbers - known_mean(numbers)).T)
+        self._spreads = None if numbers is None else SparseRows.of(spread_features(numbers - known_mean(numbers)).T)
         self._table_shapes = table_shapes(size)
         imagined = coincidence_shares(imagined_votes(n_people, size))
-        # A sparse product adds unit after unit, so that neither threads nor blocks change the last digit.
-        self._imagined_coincidences = csr_array(imagined.reshape(2 * size, size**2).T)
+        self._imagined_coincidences = SparseRows.of(imagined.reshape(2 * size, size**2).T)
         self._vote_shapes = vote_shapes(size)
 
         patterns = find_patterns(
@@ -71,11 +69,12 @@ class _CriterionSums:
         self.n_labelled = int(frequency[n_labels >= 1].sum())
 
         pairs = coincidence_shares(counts).reshape(patterns.size, size**2)
-        self._coincidences = csr_array(np.concatenate([pairs, is_paired[:, None]], axis=1).T)
+        self._coincidences = SparseRows.of(pairs.T)
+        self._paired = SparseRows.of(is_paired[None, :])
         final = of_pattern[:, n_people]
         answered = (final[:, None] == np.arange(size)) & is_paired[:, None]
         against = (counts[:, :, None] * answered[:, None, :]).reshape(patterns.size, size**2)
-        self._against_panel = csr_array(against.T.astype(np.float64))
+        self._against_panel = SparseRows.of(against.T.astype(np.float64))
 
         self._cells_by_person = []
         self.n_pairs = []
@@ -92,22 +91,21 @@ class _CriterionSums:
 
     def count_patterns(self, draws: Floats) -> Floats:
         """How often each distinct row is drawn."""
-        return np.asarray(self._patterns_by_unit @ draws)
+        return self._patterns_by_unit @ draws
 
     def alpha(self, patterns: Floats, draws: Floats, rng: np.random.Generator | None) -> Floats:
         """Krippendorff's alpha of the annotators; of numbers the interval alpha."""
         if self._spreads is not None:
             return interval_alpha(np.moveaxis(self._spreads @ draws[self._unit_of_row], 0, -1))
 
-        summed = self._coincidences @ patterns
+        pairs = self._coincidences @ patterns
         if rng is not None:
             weights = self._unit_size * imagined_weights(self._vote_shapes, patterns.shape[1], rng)
-            summed[:-1] += self._imagined_coincidences @ weights
+            pairs += self._imagined_coincidences @ weights
 
-        *pairs, units = summed
-        coincidences = np.moveaxis(np.reshape(pairs, (self.classes.size, self.classes.size, -1)), -1, 0)
+        coincidences = np.moveaxis(pairs.reshape(self.classes.size, self.classes.size, -1), -1, 0)
         level: Level = "ordinal" if self.classes.kind == "ordinal" else "nominal"
-        return alpha_from_coincidences(coincidences, level, units=units)
+        return alpha_from_coincidences(coincidences, level, units=(self._paired @ patterns)[0])
 
     def concordances(self, draws: Floats, rng: np.random.Generator | None) -> Floats | None:
         """What numbers have in place of kappa, ``[people, sides, b]``; None for a criterion of another kind."""
@@ -116,7 +114,7 @@ class _CriterionSums:
     def pairwise_kappas(self, patterns: Floats, rng: np.random.Generator | None) -> Floats:
         """Kappa over all pairs of two labels of a cell, and over all pairs of a label and the verdict, ``[2, b]``."""
         kappas = []
-        for cells_by_pattern in (self._coincidences[:-1], self._against_panel):
+        for cells_by_pattern in (self._coincidences, self._against_panel):
             cells = cells_by_pattern @ patterns
             if rng is not None:
                 # An imagined unit has as many pairs as there are people.
@@ -128,7 +126,7 @@ class _CriterionSums:
 
     def tables(self, patterns: Floats, person: int, rng: np.random.Generator | None) -> Floats:
         """Person, panel and judges against the consensus of the others, ``[sides, b, K, K]``."""
-        cells = np.asarray(self._cells_by_person[person] @ patterns)
+        cells = self._cells_by_person[person] @ patterns
         cells = cells.reshape(-1, self.classes.size**2, patterns.shape[1])
         if rng is not None:
             cells = cells + self._unit_size * imagined_weights(self._table_shapes, patterns.shape[1], rng)
@@ -202,8 +200,8 @@ def _cells(consensus: Codes, person: Codes, judged: Codes, size: int) -> Indices
     return np.where((reference >= 0) & (sides >= 0), reference * size + sides, -1)
 
 
-def _count_cells(cells: Indices, size: int) -> Any:
-    """How often each cell of each side occurs in a pattern, as a sparse table."""
+def _count_cells(cells: Indices, size: int) -> SparseRows:
+    """How often each cell of each side occurs in a pattern."""
     n_patterns, n_sides = cells.shape
     flat = np.where(cells >= 0, cells + size**2 * np.arange(n_sides), -1)
     patterns = np.repeat(np.arange(n_patterns), n_sides)

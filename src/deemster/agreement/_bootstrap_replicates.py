@@ -155,13 +155,12 @@ def jackknife_statistics(layout: ContingencyCounts, scores: ScoreSums, compute: 
         compute: From counts and sums to statistics.
     """
     patterns, sums = layout.pattern_totals(), scores.totals()
-    by_unit = layout.patterns_by_unit.tocsc()
-    units = by_unit.shape[1]
+    units = layout.patterns_by_unit.shape[1]
     width = max(1, BLOCK_BYTES // (8 * max(patterns.size, units, 1)))
     found: Values = {}
     for start in range(0, units, width):
         stop = min(start + width, units)
-        counts = layout.count_cells(patterns - by_unit[:, start:stop].toarray())
+        counts = layout.count_cells(patterns - layout.patterns_by_unit.dense_columns(start, stop))
         draws = np.ones((units, stop - start), dtype=np.uint8)
         draws[np.arange(start, stop), np.arange(stop - start)] = 0
         others = sums - scores.features[:, start:stop]

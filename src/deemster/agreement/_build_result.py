@@ -18,6 +18,7 @@ from deemster.agreement._score_statistics import CORRELATIONS, ICC_FORMS
 from deemster.agreement._tag_slices import FEWEST_ITEMS, SliceEstimates
 from deemster.agreement._verdict_statistics import COVERAGE_RATES, KINDS
 from deemster.agreement.metrics_result import MetricsResult
+from deemster.agreement.panel_worth import PanelWorth
 from deemster.agreement.result_models import (
     AbstentionStats,
     AnyCriterion,
@@ -84,6 +85,7 @@ class Extras(NamedTuple):
     calibration: tuple[CalibrationMetrics, ...] | None
     corrected: CorrectedMeans | None
     items: tuple[ItemMetrics, ...] | None
+    panel: PanelWorth | None
 
 
 def build_result(statistics: Statistics, extras: Extras) -> MetricsResult:
@@ -544,7 +546,7 @@ def _data_warnings(statistics: Statistics, criteria: Sequence[AnyCriterion]) -> 
     panel = statistics.scores.comparisons[0].pairs
     if not len(panel.predicted) and any(column.criterion.is_scored for column in votes.columns):
         yield "no-scores: no item has both a predicted and a true score; score-level numbers are undefined."
-    elif len(panel.predicted) and len(np.unique(panel.true)) <= 2:
+    elif len(panel.predicted) and len(set(panel.true.tolist())) <= 2:
         yield "score-collapse: true scores take at most 2 values; correlations of scores say nothing."
 
     degenerate = [visible(criterion.name, limit=60) for criterion in criteria if criterion.is_degenerate]

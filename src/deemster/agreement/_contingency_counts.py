@@ -26,6 +26,7 @@ from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement._verdict_classes import Codes, VerdictClasses
 from deemster.agreement.result_models import CriterionType
 from deemster.stats.agreement_from_sums import vote_features
+from deemster.stats.sparse_rows import SparseRows
 
 Counts: TypeAlias = NDArray[Any]
 # The code of a truth that annotators are tied on, in patterns only. It has no class.
@@ -79,13 +80,11 @@ def find_patterns(sides: Sequence[NDArray[Any]], worst_codes: Codes) -> Patterns
     return Patterns(codes=codes, of_row=of_row.astype(np.intp), worst_codes=worst_codes[first])
 
 
-def count_by_unit(cells: Any, units: Indices, *, n_cells: int, n_units: int, dtype: Any = np.float64) -> Any:
-    """Count how often each cell occurs in each unit: a sparse matrix ``[cells, units]``; a negative cell is none."""
-    from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
+def count_by_unit(cells: Any, units: Indices, *, n_cells: int, n_units: int, dtype: Any = np.float64) -> SparseRows:
+    """Count how often each cell occurs in each unit, ``[cells, units]``; a negative cell is none."""
     used = cells >= 0
-    where = (cells[used].astype(np.intp), units[used])
-    return csr_array((np.ones(int(used.sum()), dtype=dtype), where), shape=(n_cells, n_units))
+    ones = np.ones(int(used.sum()), dtype=dtype)
+    return SparseRows(cells[used].astype(np.intp), units[used], ones, shape=(n_cells, n_units))
 
 
 class VoteWays(NamedTuple):
@@ -97,7 +96,7 @@ class VoteWays(NamedTuple):
         ends: Where the cells of each criterion end; the ways of imagined items come last.
     """
 
-    features: Any
+    features: SparseRows
     cells: slice
     ends: tuple[int, ...]
 
@@ -168,8 +167,8 @@ class ContingencyCounts:
     """Everything that is counted, and where it stands.
 
     Attributes:
-        patterns_by_unit: Patterns × units (items or clusters), a sparse matrix of counts.
-        cells_by_pattern: Cells × patterns, a sparse matrix of counts.
+        patterns_by_unit: Patterns × units (items or clusters), counts.
+        cells_by_pattern: Cells × patterns, counts.
         groups: The confusion tables, by kind and size of criteria.
         n_judges: How many judges there are.
         first_coverage: First cell of five by column: labelled, judge abstains, truth abstains, failed, disputed.
@@ -179,8 +178,8 @@ class ContingencyCounts:
         imagined: What imagined units add to the cells.
     """
 
-    patterns_by_unit: Any
-    cells_by_pattern: Any
+    patterns_by_unit: SparseRows
+    cells_by_pattern: SparseRows
     groups: tuple[CriterionGroup, ...]
     n_judges: int
     first_coverage: int
@@ -217,9 +216,7 @@ class ContingencyCounts:
 
     def pattern_totals(self) -> Counts:
         """Counts by pattern in the data themselves, patterns × 1."""
-        units = self.patterns_by_unit
-        found: Counts = np.asarray(units.sum(axis=1, dtype=units.dtype)).reshape(-1, 1)
-        return found
+        return self.patterns_by_unit.row_sums()
 
     def coverage_cells(self, counts: Floats) -> Floats:
         """The counts of labelled, abstaining, failed and disputed cells, ``[columns, 5, replicates]``."""

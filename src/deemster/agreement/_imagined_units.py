@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from deemster.agreement._criterion_columns import CriterionColumn, Floats
 from deemster.agreement._labelled_votes import LabelledVotes
+from deemster.stats.sparse_rows import SparseRows
 
 # How much agreement and disagreement a replicate adds, in units. Chosen by simulation (`bench/coverage.py`).
 AGREEMENT = 0.5
@@ -83,10 +83,12 @@ class ImaginedUnits:
 
     def build(self, n_cells: int) -> ImaginedCells:
         """The collected units over so many cells."""
-        from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
-        where = (np.array(self._cells, dtype=np.intp), np.array(self._owners, dtype=np.intp))
-        amounts = csr_array((np.array(self._amounts), where), shape=(n_cells, len(self._shapes)))
+        amounts = SparseRows(
+            np.array(self._cells, dtype=np.intp),
+            np.array(self._owners, dtype=np.intp),
+            np.array(self._amounts),
+            shape=(n_cells, len(self._shapes)),
+        )
         return ImaginedCells(amounts, np.array(self._shapes))
 
 
@@ -95,11 +97,11 @@ class ImaginedCells:
     """What imagined units add to cells.
 
     Attributes:
-        amounts: Cells × units, a sparse matrix.
+        amounts: Cells × units.
         shapes: The parameter of each unit.
     """
 
-    amounts: Any
+    amounts: SparseRows
     shapes: Floats
 
     def draw(self, replicates: int, rng: np.random.Generator) -> Floats:

@@ -51,6 +51,7 @@ from deemster.stats.paired_score_sums import (
     true_features,
 )
 from deemster.stats.rank_correlation import weighted_kendall, weighted_spearman
+from deemster.stats.sparse_rows import SparseRows
 
 _OF_PAIRS = ("rmse", "mae", "bias", "concordance", "limits.lower", "limits.upper", "pearson")
 _SOURCES = ("rmse", "mae", "mean", "concordance", "lower", "upper", "pearson")
@@ -276,9 +277,7 @@ def _group_codes(votes: LabelledVotes, column: CriterionColumn, key: str) -> Ind
 
 def _weigh(features: Floats, weights: Floats) -> Floats:
     """Sums of features over items, features × replicates; item after item, so that no thread changes a digit."""
-    from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
-    return np.asarray(csr_array(features) @ weights)
+    return SparseRows.of(features) @ weights
 
 
 def _icc(ratings: Floats, weights: Floats) -> Floats:

@@ -30,6 +30,7 @@ from deemster.stats.paired_score_sums import (
     true_features,
 )
 from deemster.stats.rank_correlation import Dominance, dominance, weighted_kendall, weighted_spearman
+from deemster.stats.sparse_rows import SparseRows
 from deemster.stats.systematic_bias import BiasResult, systematic_bias
 
 # Above this many items the rank correlations of replicates are first-order expansions.
@@ -175,13 +176,10 @@ class ScoreSums:
             draws: How often each unit is drawn, units × replicates.
             imagined: The weights of imagined items, items × replicates.
         """
-        from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
         found = weighted_sums(self.features, draws)
         if imagined is None:
             return found
-        # A sparse product adds item after item, so that neither threads nor blocks change the last digit.
-        return np.concatenate([found, found + csr_array(self.imagined_features) @ imagined], axis=1)
+        return np.concatenate([found, found + SparseRows.of(self.imagined_features) @ imagined], axis=1)
 
     @property
     def ranked(self) -> bool:

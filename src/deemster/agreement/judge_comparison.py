@@ -31,6 +31,7 @@ from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.multiple_testing import holm
 from deemster.stats.nan_arithmetic import float_or_none, quotient
 from deemster.stats.paired_tests import mcnemar
+from deemster.stats.sparse_rows import SparseRows
 
 
 @checks_parameters
@@ -103,12 +104,9 @@ class _JudgePair:
     def __init__(
         self, votes: LabelledVotes, columns: list[tuple[CriterionColumn, Any]], errors: Floats, n_scores: int
     ) -> None:
-        from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
         self._columns = columns
         self._unit_sizes, self._items = [unit_size(votes, column) for column, _ in columns], imagine_items(votes)
-        # A sparse product adds unit after unit, so that neither threads nor blocks change the last digit.
-        self._errors = csr_array(errors)
+        self._errors = SparseRows.of(errors)
         self.n_scores = n_scores
 
     def _tables(
@@ -160,7 +158,7 @@ class _JudgePair:
         for column, matrix in self._columns:
             if column.numbers is not None:
                 continue
-            cube = matrix.sum(axis=1).reshape((column.classes.size,) * 3)
+            cube = matrix.row_sums().reshape((column.classes.size,) * 3)
             right = np.arange(column.classes.size)
             by_a, by_b = cube[right, right].sum(), cube[right, :, right].sum()
             both = cube[right, right, right].sum()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from msgspec import Meta
 from numpy.typing import NDArray
 
 from deemster.audit.audit_gate import stored_runs
@@ -18,20 +17,16 @@ from deemster.audit.dataset_health import (
     DisputedSample,
     SampleHistory,
     SampleText,
-    SimilarSamples,
     find_leaks,
     find_similar,
-    find_topics,
     sample_histories,
     sample_text,
     small_cohorts,
     suggest_labels,
 )
-from deemster.audit.sample_subset import SampleGroups, SampleSubset, SubsetSettings, choose_subset
 from deemster.audit.simulated_runs import ExecutionPool
 from deemster.datasets import Dataset
 from deemster.datasets.human_labels import FAIL, PASS
-from deemster.datasets.planted_defects import DEFECTS, GoodOutput, OutputPool, plant_defect, reference_output
 from deemster.errors import ConfigurationError, plural
 from deemster.evaluation.check_file import find_kind
 from deemster.evaluation.suite import load_suite
@@ -39,7 +34,6 @@ from deemster.evaluation.suite_parts import suite_dataset
 from deemster.formats.read_file import EXTENSIONS
 from deemster.formats.schema_validation import OpenShare, Seed, Share, decode_struct
 from deemster.gate.read_gate import BaselineRules, GateRules
-from deemster.judges.metric_catalog import card_spellings
 from deemster.models.model_client import ModelFailure
 from deemster.records import Sample
 from deemster.report.build_report import to_sample
@@ -76,7 +70,6 @@ class HealthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         near: The cosine from which two inputs are near copies.
         margin: The margin that cohorts are held to; None for that of the newest run's gate, else 0.05.
-        draws: How many regressions are planted to find a part of the dataset; 0 looks for none.
         confidence: The level of the intervals.
         seed: The seed of what is drawn.
 
@@ -86,7 +79,6 @@ class HealthSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     near: Share = 0.95
     margin: OpenShare | None = None
-    draws: Annotated[int, Meta(ge=0)] = 200
     confidence: OpenShare = 0.95
     seed: Seed = 0
 
@@ -190,9 +182,6 @@ def audit_dataset(
     gate = _gate(store, runs, settings.margin)
     rules = gate.baseline or BaselineRules()
     margin = MARGIN if rules.margin is None else rules.margin
-    if rules.cluster is not None:
-        notes.append("The gate clusters samples. The part that keeps its power is looked for as if each stood alone.")
-    subset = _subset(gate, runs, lambda ids: _groups(dataset, vectors, similar, ids), settings)
     tags = (sample.tags for sample in dataset.samples)
     cohorts = small_cohorts(tags, margin=margin, confidence=rules.confidence) if margin else ()
 
@@ -216,8 +205,6 @@ def audit_dataset(
         labelled=len(labelled),
         small_cohorts=tuple(cohorts),
         items=tuple(items),
-        subset=None if isinstance(subset, str) else subset,
-        subset_reason=subset if isinstance(subset, str) else None,
         label_next=tuple(suggest_labels(similar, disputed, items, labelled=labelled)),
         notes=tuple(notes),
     )
@@ -283,52 +270,3 @@ def _disputes(store: Store | None, runs: Sequence[RunColumns]) -> tuple[list[Dis
         if against or (passed and failed)
     ]
     return disputed, frozenset(name for name, _ in counts)
-
-
-def _groups(
-    dataset: AuditedDataset,
-    vectors: NDArray[np.float32] | None,
-    similar: Sequence[SimilarSamples],
-    ids: Sequence[str],
-) -> SampleGroups:
-    """Which of some samples belong together: copies, topics, and those whose expected output can have a defect."""
-    places = {name: place for place, name in enumerate(ids)}
-    goods = [GoodOutput(sample, good) for sample in dataset.samples if (good := reference_output(sample)) is not None]
-    pool = OutputPool(goods)
-    topics = [] if vectors is None else find_topics(vectors)
-    named = [[dataset.samples[at].id for at in topic.tolist()] for topic in topics]
-    defective = [
-        [good.sample.id for good in goods if plant_defect(defect, good, pool, seed=0) is not None]
-        for defect in DEFECTS.values()
-    ]
-
-    def found(groups: Iterable[Sequence[str]]) -> list[NDArray[np.int64]]:
-        return [np.array(sorted(places[name] for name in group if name in places), dtype=np.int64) for group in groups]
-
-    copies = {places[pair.second] for pair in similar if pair.same_expected and pair.second in places}
-    return SampleGroups(found(named), found(defective), copies)
-
-
-def _subset(
-    gate: GateRules,
-    runs: Sequence[RunColumns],
-    groups: Callable[[Sequence[str]], SampleGroups],
-    settings: HealthSettings,
-) -> SampleSubset | str:
-    """The part of the dataset that keeps the gate's power, or why there is none."""
-    if not settings.draws:
-        return "It was not looked for."
-    if not runs:
-        return "No complete run of the dataset is stored."
-    first = runs[0]
-    alike = [run for run in runs if (run.run.target, run.run.repetitions) == (first.run.target, first.run.repetitions)]
-    pool = ExecutionPool(alike)
-    if pool.executions < 2:
-        return "One execution of each sample by the newest target does not say how much runs differ."
-    return choose_subset(
-        gate,
-        pool,
-        metrics=card_spellings(pool.reference.marks.cards),
-        settings=SubsetSettings(settings.draws, settings.confidence, settings.seed),
-        groups=groups(pool.reference.ids(list(range(pool.samples)))),
-    )

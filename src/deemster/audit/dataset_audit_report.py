@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from deemster.audit.gate_audit_report import share_text
-from deemster.audit.sample_subset import SampleSubset
 from deemster.errors import plural
-from deemster.text.number_format import format_percent
 from deemster.text.text_sections import DataText, MetricName, SentenceText, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
     from deemster.audit.dataset_health import DatasetAudit, SampleHistory, SimilarSamples
 
 _MOST_ROWS = 20
-_SUBSET_TITLE = ("A part that keeps the gate's power",)
 
 
 def dataset_audit_sections(audit: DatasetAudit) -> list[TextSection]:
@@ -28,7 +24,6 @@ def dataset_audit_sections(audit: DatasetAudit) -> list[TextSection]:
         *_weak_samples(audit),
         *_disputed_samples(audit),
         *_small_cohorts(audit),
-        _subset(audit),
         *_label_next(audit),
     ]
 
@@ -132,49 +127,6 @@ def _small_cohorts(audit: DatasetAudit) -> Iterator[TextSection]:
     lines: list[TextLine] = [(f"These cohorts cannot certify a margin of {audit.margin:.4g}, even if nothing flips.",)]
     head = ("cohort", "samples", "certifies", "write so many more")
     yield TextSection(("Cohorts too small to gate",), lines, TextTable(head, rows))
-
-
-def _subset(audit: DatasetAudit) -> TextSection:
-    """The part of the samples that would do for most runs, or why there is none."""
-    subset = audit.subset
-    if subset is None or subset.power.caught is None:
-        return TextSection(_SUBSET_TITLE, [(SentenceText(f"None. {audit.subset_reason}"),)])
-
-    power = subset.power
-    caught = share_text(subset.power.caught)
-    most = power.max_newly_failing
-    alarm = f"It alarms where more than {most} of them newly fail (`gate.baseline.max_newly_failing: {most}`)."
-    lines: list[TextLine] = [
-        (f"{subset.samples} of {plural(subset.of, 'sample')} ({format_percent(subset.share)}). {alarm}",),
-        (f"It catches {caught} of the planted regressions that the gate fails on all samples.",),
-    ]
-
-    if not power.is_enough:
-        needed = "No part of up to 90 % of the samples surely catches 95 %."
-        if subset.enough_share is not None:
-            needed = f"It takes {format_percent(subset.enough_share)} of the samples to surely catch 95 %."
-        lines.append((needed,))
-
-    alarms = f"{share_text(power.false_alarms)}; with all samples {share_text(power.false_alarms_whole)}"
-    lines.append((f"False alarms where nothing changed: {alarms}. After an alarm, run all samples.",))
-    lines += [(SentenceText(line),) for line in _losses(subset)]
-
-    rows: list[TextLine] = [(kind.where, str(kind.planted), str(kind.whole), str(kind.kept)) for kind in power.kinds]
-    head = ("regressions break", "planted", "all samples fail", "of these, the part catches")
-    return TextSection(_SUBSET_TITLE, lines, TextTable(head, rows))
-
-
-def _losses(subset: SampleSubset) -> Iterator[str]:
-    """What a user of the part must know."""
-    if not subset.is_held_out:
-        yield "It is measured on the executions that it was chosen by: what it catches is told too high."
-    caught = subset.power.caught
-    if caught is not None:
-        yield f"What is lost: {format_percent(1 - caught.rate)} of these regressions give no alarm."
-    if subset.certifiable is not None and subset.certifiable_whole is not None:
-        margins = f"{subset.certifiable:.4f} at best, all samples {subset.certifiable_whole:.4f}"
-        yield f"A run without an alarm certifies no margin; the part could certify {margins}."
-        yield "The pass-rate of the part is not that of the dataset."
 
 
 def _label_next(audit: DatasetAudit) -> Iterator[TextSection]:

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.audit.dataset_audit_report import dataset_audit_sections
-from deemster.audit.sample_subset import SampleSubset
 from deemster.formats.canonical_json import json_text
 from deemster.records import Sample
 from deemster.results.run_summary import cohort_label, cohort_sizes
 from deemster.stats import PairedNoise, certifiable_margin, fisher_interval, samples_to_certify, wilson
 from deemster.stats.confidence_interval import interval_ends
-from deemster.text.rendered import Forms, Rendered
+from deemster.text.rendered import Rendered
 from deemster.text.text_sections import TextSection
 
 DATASET_AUDIT_SCHEMA: Final = "deemster.dataset_audit.v1"
@@ -28,7 +27,6 @@ _WORD = re.compile(r"[^\W_]+")
 _SHORTEST_LEAK = 8
 _BLOCK = 1024
 _LEAST_EXECUTIONS = 5
-_TOPIC_SIZE, _MOST_TOPICS = 25, 20
 
 
 class SimilarSamples(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -148,8 +146,6 @@ class DatasetAudit(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_u
         labelled: How many samples people labelled in these runs.
         small_cohorts: Cohorts that cannot certify the margin.
         items: What stored runs say of each sample.
-        subset: A part of at most 40 % of the dataset for quick runs, which keeps the power of the gate by a count.
-        subset_reason: Why there is none.
         label_next: Samples that a person should look at next.
         notes: What a reader must know before believing the numbers.
     """
@@ -174,19 +170,12 @@ class DatasetAudit(Rendered, msgspec.Struct, frozen=True, kw_only=True, forbid_u
     labelled: int
     small_cohorts: tuple[CohortSize, ...]
     items: tuple[SampleHistory, ...]
-    subset: SampleSubset | None
-    subset_reason: str | None
     label_next: tuple[SuggestedLabel, ...]
     notes: tuple[str, ...]
 
     def sections(self) -> list[TextSection]:
         """What it says to people, in order."""
         return dataset_audit_sections(self)
-
-    def forms(self) -> Forms:
-        """By the name of a format, what makes the bytes of a file; `ids` are those of the part that will do."""
-        ids = () if self.subset is None else self.subset.ids
-        return {**super().forms(), "ids": lambda: (f"{name}\n".encode() for name in ids)}
 
 
 class SampleText(NamedTuple):
@@ -258,32 +247,6 @@ def find_similar(
             first, second = int(places[start + row]), int(places[start + column])
             if row < column and numbers[first] == numbers[second]:
                 yield _pair(texts[first], texts[second], "near", min(1.0, float(cosines[row, column])))
-
-
-def find_topics(vectors: NDArray[np.float32]) -> list[NDArray[np.int64]]:
-    """Groups of samples with similar inputs, about 25 samples each: every sample is with the centre it is nearest to.
-
-    Centres are chosen one by one, each the farthest from those before it, so that the groups cover all inputs.
-
-    Args:
-        vectors: A vector of the input of each sample.
-
-    Returns:
-        The places of the samples of each group; one group where there are few samples.
-
-    Reference: T. F. Gonzalez, Theoretical Computer Science 38 (1985) 293-306.
-    """
-    units = _units(vectors)
-    if not len(units):
-        return []
-    # The first centre is the farthest from the mean.
-    nearest = units @ units.mean(axis=0)
-    group = np.zeros(len(units), dtype=np.int64)
-    for number in range(min(_MOST_TOPICS, max(1, len(units) // _TOPIC_SIZE))):
-        cosines = units @ units[int(np.argmin(nearest))]
-        closer = cosines > nearest if number else np.ones(len(units), dtype=np.bool_)
-        group[closer], nearest = number, np.where(closer, cosines, nearest)
-    return [places for number in range(int(group.max()) + 1) if len(places := np.flatnonzero(group == number))]
 
 
 def _units(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

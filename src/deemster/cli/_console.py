@@ -198,6 +198,7 @@ def _lines() -> Callable[[Progress], None]:
     def update(state: Progress) -> None:
         nonlocal last
         now = time.monotonic()
+        pace.begin(state, now)
         if now - last >= _SECONDS_BETWEEN_LINES:
             last = now
             note(", ".join([f"{state.done:,} of {state.total:,} done", *pace.describe(state, now)]))
@@ -206,14 +207,23 @@ def _lines() -> Callable[[Progress], None]:
 
 
 class _Pace:
-    """How fast a run goes, since it was started or resumed."""
+    """How fast a run goes, since the first report of its progress: what came before was reading its dataset."""
 
     def __init__(self) -> None:
-        self._started = time.monotonic()
+        self._began: float | None = None
+        self._done = 0
+
+    def begin(self, state: Progress, now: float) -> None:
+        """Count from the first report."""
+        if self._began is None:
+            self._began = now
+            self._done = state.done
 
     def describe(self, state: Progress, now: float) -> list[str]:
         """The remarks beside how much is done: what is unscored, the rate, the time left, what models used."""
-        rate = (state.done - state.before) / max(now - self._started, 1e-3)
+        self.begin(state, now)
+        seconds = now - (self._began or now)
+        rate = (state.done - self._done) / seconds if seconds > 0 else 0.0
         pace = [f"{rate:.0f}/s" if rate >= 1 else f"{rate:.2f}/s"] if rate else []
         pace += [f"{_format_duration((state.total - state.done) / rate)} left"] if rate else []
         return [f"{state.unscored:,} unscored", *pace, *_model_use(state)]

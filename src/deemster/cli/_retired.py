@@ -6,7 +6,7 @@ import click
 
 # Sentences that several flags share.
 _CASCADE = (
-    "Calibrate a cascade in Python: `dm.agreement.calibrate_cascade(votes, cheap=..., strong=[...], costs={...})`."
+    "Grade with a few values of `--set cascade.unsure_below=0.8`, out of the cache, and see `deemster agreement`."
 )
 _MODELS_FILE = "Write `models: { judge: { base_url: URL, model: NAME } }` in a file: `--models FILE`."
 
@@ -58,7 +58,7 @@ _ADVICE = {
         "--seed": "Write `attack: { seed: 7 }` in the suite.",
     },
     "audit dataset": {
-        "--subset": "Write `--to FILE.txt`.",
+        "--subset": "The part for quick runs is gone: `deemster run --sample N` is a quick look.",
     },
     "audit judge": {
         "--run": "Write `--outputs RUN`.",
@@ -102,7 +102,7 @@ _ADVICE = {
         "--partial": "Write `--only answered`.",
         "--strict": "Write `strict: true` in the suite.",
         "--tag": "Write `--only tag:TAG`.",
-        "--until-decided": "Run the whole dataset, or the part that `deemster audit dataset SUITE` proposes.",
+        "--until-decided": "Run the whole dataset, or `--sample N` of it.",
         "--where": "Write `--only KEY=VALUE` for metadata, `--only input.KEY=VALUE` for input.",
     },
     "view": {
@@ -161,7 +161,7 @@ _SETTINGS = {
         "seed",
         "system",
     ),
-    "audit dataset": ("confidence", "draws", "margin", "near", "seed"),
+    "audit dataset": ("confidence", "margin", "near", "seed"),
     "audit gate": ("cohort", "confidence", "draws", "flip_rate", "pass_rate", "sd", "seed"),
     "audit judge": ("confidence", "max_samples", "seed"),
     "audit metrics": ("confidence", "draws", "max_samples", "seed"),

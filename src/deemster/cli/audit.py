@@ -215,14 +215,14 @@ def audit_gate_command(
 
 @command.command(
     "dataset",
-    short_help="Find copies, contradictions, leaks, flaky samples, and a part that will do.",
-    examples=["deemster audit dataset golden.yml", "deemster audit dataset latest --to ids.txt"],
+    short_help="Find copies, contradictions, leaks and flaky samples.",
+    examples=["deemster audit dataset golden.yml", "deemster audit dataset latest --to audit.md"],
     see_also=["check", "plan"],
 )
 @click.argument("dataset_or_run", type=click.Path())
 @_runs_option
 @settings_option("audit/audit_dataset.py", "HealthSettings")
-@result_options(*RESULT_FORMATS, "ids")
+@result_options(*RESULT_FORMATS)
 @store_option
 @quiet_option
 def audit_dataset_command(
@@ -234,12 +234,12 @@ def audit_dataset_command(
     reports: ReportOptions,
     quiet: bool,
 ) -> None:
-    """Find copies, contradictions, leaks, flaky samples, and a part that will do.
+    """Find copies, contradictions, leaks and flaky samples.
 
     DATASET_OR_RUN is a dataset file, a suite that names one, or a stored run: its id, the beginning of one, a name,
     `latest`, or a run file. Near copies are found by the embedding model of the installation. Stored runs of the
     dataset tell which samples always or never pass, which are flaky, and which pass where the others fail. Nothing is
-    changed: the audit only proposes; a .txt file of --to takes the ids of the part that will do, one a line.
+    changed: the audit only proposes.
 
     Exit codes: 0 done, 2 bad input.
     """

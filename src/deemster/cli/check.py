@@ -93,7 +93,7 @@ def _check(file: str, kind: str | None, limits: ModelCalls) -> bool:
     # A target is not called here, so that one at an address elsewhere is no fault of an offline look.
     checked = check_file(file, kind, limits=limits._replace(offline=False), warn=warn)
     click.echo(visible(f"{file}: {checked.description}"))
-    if checked.evaluation is not None and checked.evaluation.plan.scorers:
+    if checked.evaluation is not None and checked.evaluation.plan.asking:
         print_planned_calls(run_sync(plan_job_calls(checked.evaluation)))
     if checked.evaluation is not None and checked.suite is not None:
         from deemster.cli.attack import planned_attack

@@ -107,6 +107,8 @@ def _write_suite(file: str, kind: str | None, to: str | None) -> bool:
     for path in found.write(to):
         write_out(visible(f"wrote {path}") + "\n")
     _list_left_out(found.left_out)
+    for remark in found.remarks:
+        note(remark)
     return True
 
 

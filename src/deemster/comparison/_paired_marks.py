@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -163,6 +164,12 @@ def pass_table(before: Floats, after: Floats) -> PassTable:
         p_value=test.p_value,
         mid_p=test.mid_p,
     )
+
+
+def cluster_codes(keys: Iterable[Hashable]) -> Rows:
+    """A number for each sample, by the key of its cluster, that only samples of one cluster share."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
 def known_means(values: Floats) -> Floats:

@@ -17,6 +17,7 @@ from deemster.comparison._paired_marks import (
     Side,
     all_passed,
     card_of,
+    cluster_codes,
     column_of,
     known_means,
     mean_bounds,
@@ -79,6 +80,9 @@ class ComparisonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     tests: bool = True
 
 
+DEFAULT_SETTINGS: ComparisonSettings = ComparisonSettings()
+
+
 def compare_columns(
     baseline: RunColumns,
     candidate: RunColumns,
@@ -99,13 +103,7 @@ def compare_columns(
     Raises:
         ReportError: The runs share no sample.
     """
-    joined = join_samples(baseline, candidate)
-    if wanted is not None:
-        joined = joined.within(wanted)
-    if not len(joined.before):
-        message = f"The runs `{baseline.run.id}` and `{candidate.run.id}` share no sample, so nothing can be compared."
-        raise ReportError(f"{message} Two samples are the same if their input and expected output are equal.")
-
+    joined = _join(baseline, candidate, wanted)
     compared, reasons = comparable_metrics(baseline, candidate)
     table = ChangeTable(baseline, candidate, joined, compared)
     # The table knows the hashes of the samples that it shows. All others are joined, and take much room.
@@ -131,6 +129,32 @@ def compare_columns(
         changes=ChangedSamples(table),
         **numbers,
     )
+
+
+def compare_pass_rates(baseline: RunColumns, candidate: RunColumns, *, settings: ComparisonSettings) -> Difference:
+    """The difference of the pass-rates of two runs: the one that ``compare_columns`` gives among all others.
+
+    Raises:
+        ReportError: The runs share no sample.
+    """
+    joined = _join(baseline, candidate)
+    compared, _ = comparable_metrics(baseline, candidate)
+    return _Pair(baseline, candidate, joined, settings).pass_rate(compared)
+
+
+def _join(baseline: RunColumns, candidate: RunColumns, wanted: Rows | None = None) -> JoinedSamples:
+    """The samples that two runs share, or those of them that are wanted.
+
+    Raises:
+        ReportError: They share none.
+    """
+    joined = join_samples(baseline, candidate)
+    if wanted is not None:
+        joined = joined.within(wanted)
+    if not len(joined.before):
+        message = f"The runs `{baseline.run.id}` and `{candidate.run.id}` share no sample, so nothing can be compared."
+        raise ReportError(f"{message} Two samples are the same if their input and expected output are equal.")
+    return joined
 
 
 def _warnings(baseline: RunColumns, candidate: RunColumns) -> Iterator[str]:
@@ -179,9 +203,7 @@ class _Pair:
         self._matched = match_outputs(baseline.marks.outputs[joined.before], candidate.marks.outputs[joined.after])
         self._clusters: Rows | None = None
         if candidate.clusters is not None:
-            numbers: dict[object, int] = {}
-            keys = [candidate.clusters[position] for position in joined.after.tolist()]
-            self._clusters = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+            self._clusters = cluster_codes(candidate.clusters[position] for position in joined.after.tolist())
 
     def alike(self, compared: list[str]) -> list[str]:
         """Warnings of samples whose differences are alike although nobody said that they belong together."""
@@ -215,7 +237,7 @@ class _Pair:
         return {
             "metrics": metrics,
             "macro_f1": self._macro_f1(self._macro_shares(compared, applies), rated),
-            "pass_rate": self._difference(before.share, after.share, rated, table=(before, after)),
+            "pass_rate": self._pass_rate(before, after, rated),
             "table": pass_table(before.share, after.share),
             "noise": noise_of(before, after),
             "macro_f1_origin": self._macro_f1_origin(metrics),
@@ -224,6 +246,16 @@ class _Pair:
                 self._cohort(label, rows, compared, applies[rows]) for label, rows in self._rows_of_cohorts()
             ),
         }
+
+    def pass_rate(self, compared: list[str]) -> Difference:
+        """The difference of the pass-rate of these metrics together."""
+        applies = self._applies(compared)
+        rated = np.flatnonzero(applies.any(axis=1))
+        before, after = (side.at(rated) for side in self._all_metrics(compared, applies))
+        return self._pass_rate(before, after, rated)
+
+    def _pass_rate(self, before: Side, after: Side, rated: Rows) -> Difference:
+        return self._difference(before.share, after.share, rated, table=(before, after))
 
     def _cohort(self, label: str, rows: Rows, compared: list[str], applies: Bools) -> CohortComparison:
         """One cohort: the rows of its samples, and whether each metric applies to them."""

@@ -1,21 +1,24 @@
-"""Ranks several runs by macro-F1: each against the first, and the ranks that all pairs together leave open."""
+"""Ranks several runs by pass-rate: each against the first, and the ranks that all pairs together leave open."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from deemster.comparison.compare_columns import ComparisonSettings, compare_columns
+from deemster.comparison.compare_columns import ComparisonSettings, compare_columns, compare_pass_rates
 from deemster.comparison.comparison import Comparison
-from deemster.comparison.ranking_report import ranking_sections, ranking_verdict
+from deemster.comparison.ranked_figures import RankedFigures, ranked_figures
+from deemster.comparison.ranking_report import MOST_IN_WORDS, csv_lines, ranking_rows, ranking_sections, ranking_verdict
 from deemster.errors import plural
 from deemster.formats.dataframe import dataframe
 from deemster.results.compared_numbers import Difference, PassTable, SampleCounts
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.stats import Interval
+from deemster.stats.power_analysis import PairedNoise, samples_to_detect
 from deemster.stats.run_ranking import pair_confidence, rank_ranges
 from deemster.text.rendered import Forms, RenderedRecord
 from deemster.text.text_sections import TextSection
@@ -55,12 +58,14 @@ class RankedEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         run: The run.
         best_rank: The best rank, from 1, that the comparisons with all other runs leave open.
         worst_rank: The worst one.
+        figures: Its own numbers.
         against_first: The comparison with the first run; None for the first run itself.
     """
 
     run: ComparedRun
     best_rank: int
     worst_rank: int
+    figures: RankedFigures
     against_first: AgainstFirst | None
 
 
@@ -71,9 +76,12 @@ class RankedPair(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         first: The place of one run in the list of runs, from 0.
         second: The place of the other.
         n: The samples that both have.
-        difference: The second's macro-F1 minus the first's, over these.
+        difference: The second's pass-rate minus the first's, over these.
         interval: Its interval, which holds together with those of all other pairs.
         worse: The place of the run that is worse; None where the interval holds 0.
+        samples_needed: With so many samples the two are told apart four times out of five, if the true difference is
+            what was seen; None where they are told apart already, where nothing was seen, and where that is beyond ten
+            million. Of more than four runs only those pairs have it in which the best one stands.
     """
 
     first: int
@@ -82,6 +90,12 @@ class RankedPair(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     difference: float | None
     interval: Interval | None
     worse: int | None
+    samples_needed: int | None = None
+
+    @property
+    def places(self) -> tuple[int, int]:
+        """The places of both runs."""
+        return self.first, self.second
 
 
 class Ranking(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,6 +103,7 @@ class Ranking(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forbid_
 
     Attributes:
         schema_version: `deemster.ranking.v1`.
+        ranked_by: The number that pairs and ranks are about. Versions up to 0.2.0 ranked by macro-F1.
         tool_version: The version of this package.
         confidence: The level at which the intervals of all pairs hold together, and so do all ranks.
         interval_confidence: The level of each interval, which makes that true.
@@ -99,6 +114,7 @@ class Ranking(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forbid_
     """
 
     schema_version: str = SCHEMA
+    ranked_by: Literal["pass-rate"] = "pass-rate"
     tool_version: str
     confidence: float
     interval_confidence: float
@@ -122,34 +138,22 @@ class Ranking(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forbid_
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        rows = []
-        for entry in self.runs:
-            macro = None if entry.against_first is None else entry.against_first.macro_f1
-            low, high = (None, None) if macro is None or macro.interval is None else macro.interval
-            rows.append(
-                {
-                    "run": entry.run.id,
-                    "label": entry.run.label,
-                    "macro_f1": entry.run.macro_f1,
-                    "best_rank": entry.best_rank,
-                    "worst_rank": entry.worst_rank,
-                    "difference": None if macro is None else macro.difference,
-                    "low": low,
-                    "high": high,
-                }
-            )
-        return dataframe(rows, of="A ranking")
+        return dataframe(ranking_rows(self), of="A ranking")
 
     def forms(self) -> Forms:
         """By the name of a format, what makes the bytes of a file."""
-        return {**super().forms(), "github": lambda: (self.to_markdown().encode(),)}
+        return {
+            **super().forms(),
+            "csv": lambda: csv_lines(ranking_rows(self)),
+            "github": lambda: (self.to_markdown().encode(),),
+        }
 
     def __repr__(self) -> str:
         return f"<Ranking of {plural(len(self.runs), 'run')}: {self.verdict}>"
 
 
 def rank_columns(runs: Sequence[RunColumns], *, settings: ComparisonSettings, tool_version: str) -> Ranking:
-    """Rank several runs by macro-F1, on the samples that each two of them share.
+    """Rank several runs by pass-rate, on the samples that each two of them share.
 
     By Bonferroni's inequality the intervals of all pairs hold together with the given confidence, and so does all that
     they decide: which run is worse than which, and the ranges of ranks.
@@ -158,37 +162,86 @@ def rank_columns(runs: Sequence[RunColumns], *, settings: ComparisonSettings, to
         ReportError: Two of the runs share no sample.
     """
     level = pair_confidence(len(runs), settings.confidence)
-    chosen = msgspec.structs.replace(settings, confidence=level)
-    against: list[AgainstFirst | None] = [None]
+    pair_settings = msgspec.structs.replace(settings, confidence=level)
+
+    with_first = [compare_columns(runs[0], run, settings=pair_settings, tool_version=tool_version) for run in runs[1:]]
+    differences = {(0, place): comparison.pass_rate for place, comparison in enumerate(with_first, 1)}
+    for first, second in combinations(range(1, len(runs)), 2):
+        differences[first, second] = compare_pass_rates(runs[first], runs[second], settings=pair_settings)
+
+    entries = [
+        RankedEntry(
+            run=columns.run,
+            best_rank=best,
+            worst_rank=worst,
+            figures=ranked_figures(columns),
+            against_first=None if place == 0 else _against(with_first[place - 1]),
+        )
+        for place, (columns, (best, worst)) in enumerate(zip(runs, _rank_ranges(len(runs), differences), strict=True))
+    ]
+    asks_about = _pairs_to_decide(runs)
     pairs = []
-    for first, second in combinations(range(len(runs)), 2):
-        found = compare_columns(runs[first], runs[second], settings=chosen, tool_version=tool_version)
-        pairs.append(_pair(first, second, found.macro_f1))
-        if not first:
-            against.append(_against(found))
-    ranks = rank_ranges(len(runs), {(pair.first, pair.second): pair.interval for pair in pairs})
-    entries = zip(runs, ranks, against, strict=True)
+    for places, difference in differences.items():
+        pair = _pair(places, difference)
+        if pair.worse is None and places in asks_about:
+            needed = _samples_needed(runs, places, difference, level)
+            pair = msgspec.structs.replace(pair, samples_needed=needed)
+        pairs.append(pair)
+
     return Ranking(
         tool_version=tool_version,
         confidence=settings.confidence,
         interval_confidence=level,
         cluster=settings.cluster,
         seed=settings.seed,
-        runs=tuple(
-            RankedEntry(run=columns.run, best_rank=best, worst_rank=worst, against_first=found)
-            for columns, (best, worst), found in entries
-        ),
+        runs=tuple(entries),
         pairs=tuple(pairs),
     )
 
 
-def _pair(first: int, second: int, macro: Difference) -> RankedPair:
+def _rank_ranges(runs: int, differences: Mapping[tuple[int, int], Difference]) -> tuple[tuple[int, int], ...]:
+    return rank_ranges(runs, {places: difference.interval for places, difference in differences.items()})
+
+
+def _pairs_to_decide(runs: Sequence[RunColumns]) -> set[tuple[int, int]]:
+    """The pairs of which it is worked out how many samples would tell them apart; that takes its time."""
+    pairs = set(combinations(range(len(runs)), 2))
+    if len(runs) <= MOST_IN_WORDS:
+        return pairs
+    best = max(range(len(runs)), key=lambda place: runs[place].run.pass_rate or 0.0)
+    return {pair for pair in pairs if best in pair}
+
+
+def _pair(places: tuple[int, int], difference: Difference) -> RankedPair:
+    first, second = places
     worse = None
-    if macro.interval is not None and not macro.interval.low <= 0 <= macro.interval.high:
-        worse = first if macro.interval.low > 0 else second
+    if difference.interval is not None and not difference.interval.low <= 0 <= difference.interval.high:
+        worse = first if difference.interval.low > 0 else second
     return RankedPair(
-        first=first, second=second, n=macro.n, difference=macro.difference, interval=macro.interval, worse=worse
+        first=first,
+        second=second,
+        n=difference.n,
+        difference=difference.difference,
+        interval=difference.interval,
+        worse=worse,
     )
+
+
+def _samples_needed(
+    runs: Sequence[RunColumns], places: tuple[int, int], difference: Difference, confidence: float
+) -> int | None:
+    """How many samples tell two runs apart four times out of five, if they differ in truth as they did here."""
+    if not difference.difference or difference.effect is None:
+        return None
+
+    is_flip = difference.units == difference.n and all(runs[place].marks.repetitions == 1 for place in places)
+    if is_flip:
+        noise = PairedNoise(flip_rate=2 * min(difference.better, difference.worse) / difference.n)
+    else:
+        noise = PairedNoise(sd=abs(difference.difference / difference.effect))
+
+    units = samples_to_detect(abs(difference.difference), noise, confidence=confidence)
+    return None if units is None else max(difference.n + 1, math.ceil(units * difference.n / difference.units))
 
 
 def _against(comparison: Comparison) -> AgainstFirst:

@@ -1,57 +1,221 @@
-"""What a ranking of several runs says to people."""
+"""What a ranking of several runs says to people: only what the intervals of its pairs decide."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from deemster.errors import plural
-from deemster.text.number_format import format_change, format_change_interval, format_number
+from deemster.stats.confidence_interval import Interval
+from deemster.text.escaping import csv_line, escape_csv_cell
+from deemster.text.indented_json import json_number
+from deemster.text.number_format import (
+    format_change,
+    format_change_interval,
+    format_interval,
+    format_number,
+    supported_places,
+)
 from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero
-from deemster.text.text_sections import DataText, MetricName, SentenceText, TextLine, TextSection, TextTable
+from deemster.text.text_sections import (
+    Column,
+    DataText,
+    MetricName,
+    SentenceText,
+    TextLine,
+    TextSection,
+    TextTable,
+    table_of,
+)
 
 if TYPE_CHECKING:
-    from deemster.comparison.ranking import RankedEntry, Ranking
+    from deemster.comparison.ranking import RankedEntry, RankedPair, Ranking
+
+# So many runs are told about pair by pair; of more, only the pairs with the best one are.
+MOST_IN_WORDS = 4
+# Counts of outputs, and the column of each: one that is 0 in all runs is left out.
+_LACKING = {"failed": "failed", "unscored": "unscored", "not_run": "not run"}
 
 
 def ranking_verdict(ranking: Ranking) -> TextLine:
-    """What the comparisons of all pairs decide, in one sentence; the rest stands below it."""
-    best = [entry for entry in ranking.runs if entry.worst_rank == 1]
-    if best:
-        return ("The best run is ", DataText(_name(best[0])), ".")
-    decided = list(_decided(ranking))
-    if not decided:
-        return (f"No run can be told apart from another with {_samples([pair.n for pair in ranking.pairs])}.",)
-    first, *others = decided
+    """Which run is best, or which may be: no more than the intervals of all pairs decide."""
+    leaders = leading_places(ranking)
+    if len(ranking.runs) == 1:
+        return (_name(ranking, 0), " stands alone: there is nothing to rank.")
+
+    if not any(pair.worse is not None for pair in ranking.pairs):
+        return _verdict_without_decision(ranking)
+
+    if len(leaders) == 1:
+        return _best(ranking, leaders[0])
+
+    if len(leaders) == 2:
+        size = plural(pair_of(ranking, *leaders).n, "sample")
+        either = (_name(ranking, leaders[0]), " or ", _name(ranking, leaders[1]))
+        return (*either, f" is best: they cannot be told apart with {size}.")
+
+    if leaders:
+        size = _samples([pair_of(ranking, leaders[0], place).n for place in leaders[1:]])
+        some = _list_names(ranking, leaders[:MOST_IN_WORDS], count=len(leaders))
+        return ("One of ", *some, f" is best: they cannot be told apart with {size}.")
+
+    first, *others = _decided(ranking)
     return (*first, *(part for line in others for part in ("; ", *line)), ".")
 
 
-def _decided(ranking: Ranking) -> Iterator[TextLine]:
-    """For each run that is worse than others, which these are."""
-    for place, entry in enumerate(ranking.runs):
-        pairs = [pair for pair in ranking.pairs if pair.worse == place]
-        if pairs:
-            better = [pair.first + pair.second - place for pair in pairs]
-            yield (DataText(_name(entry)), " is worse than ", *_names(ranking, better))
+def _verdict_without_decision(ranking: Ranking) -> TextLine:
+    if len(ranking.runs) == 2:
+        size = plural(ranking.pairs[0].n, "sample")
+        return (_name(ranking, 0), " and ", _name(ranking, 1), f" cannot be told apart with {size}.")
+    size = _samples([pair.n for pair in ranking.pairs])
+    return (f"None of the {len(ranking.runs)} can be told apart from another with {size}.",)
 
 
-def _open(ranking: Ranking) -> Iterator[TextLine]:
-    """For each run, those after it that cannot be told apart from it."""
-    for place, entry in enumerate(ranking.runs):
-        pairs = [pair for pair in ranking.pairs if pair.first == place and pair.worse is None]
-        if pairs:
-            others = _names(ranking, [pair.second for pair in pairs])
+def _best(ranking: Ranking, leader: int) -> TextLine:
+    """How far the best run is above the others: so far above each of them, by the intervals of all pairs."""
+    leads = [lead_over(pair, leader) for pair in _pairs_with(ranking, leader) if pair.worse is not None]
+    others = "the others" if len(leads) > 1 or len(ranking.runs) > 2 else "the other"
+    rest = "" if len(leads) == len(ranking.runs) - 1 else " that can be told apart from it"
+    span = format_lead(Interval(min(lead.low for lead in leads), max(lead.high for lead in leads)))
+    return (_name(ranking, leader), f" is best: {span} above {others}{rest}.")
+
+
+def leading_places(ranking: Ranking) -> list[int]:
+    """The places of the runs that are not shown to be worse than any other, by pass-rate."""
+    return [place for place in places_by_rate(ranking) if ranking.runs[place].best_rank == 1]
+
+
+def places_by_rate(ranking: Ranking) -> list[int]:
+    """The places of all runs, the highest pass-rate first."""
+    rates = [-1.0 if entry.run.pass_rate is None else entry.run.pass_rate for entry in ranking.runs]
+    return sorted(range(len(rates)), key=lambda place: -rates[place])
+
+
+def pair_of(ranking: Ranking, one: int, other: int) -> RankedPair:
+    """What two runs say of each other."""
+    return next(pair for pair in ranking.pairs if {pair.first, pair.second} == {one, other})
+
+
+def lead_over(pair: RankedPair, place: int) -> Interval:
+    """By how much one run of a decided pair is above the other."""
+    low, high = pair.interval or (0.0, 0.0)
+    return Interval(low, high) if pair.second == place else Interval(-high, -low)
+
+
+def format_lead(lead: Interval) -> str:
+    """The interval of a difference above 0 in points, rounded outwards.
+
+    >>> format_lead(Interval(0.0432, 0.1101)), format_lead(Interval(0.00237, 0.0051))
+    ('4 to 12 points', '0.2 to 1 points')
+    """
+    low, high = (round(100 * end, 9) for end in lead)
+    least = f"{math.floor(low)}" if low >= 1 else f"{math.floor(low * 10) / 10:.1f}" if low >= 0.1 else f"{low:.1g}"
+    return f"{least} to {math.ceil(high)} points"
+
+
+def _pairs_with(ranking: Ranking, place: int) -> list[RankedPair]:
+    return [pair for pair in ranking.pairs if place in pair.places]
+
+
+def ranking_lines(ranking: Ranking) -> list[TextLine]:
+    """What the pairs decide and what they leave open, as far as the verdict has not said it."""
+    leaders = leading_places(ranking)
+    if len(ranking.runs) == 1:
+        return []
+    if len(ranking.runs) == 2:
+        return _needed_of_two(ranking.pairs[0])
+
+    lines: list[TextLine] = []
+    is_brief = len(ranking.runs) > MOST_IN_WORDS or len(leaders) == len(ranking.runs)
+    if leaders and not is_brief:
+        # How far the best one is above the others is in the verdict.
+        said = leaders if len(leaders) == 1 else []
+        lines += ((*line, ".") for line in _decided(ranking, without=said))
+    lines += ((*line, ".") for line in _open(ranking, leaders[:1] if is_brief else places_by_rate(ranking)))
+    return lines
+
+
+def _decided(ranking: Ranking, *, without: Sequence[int] = ()) -> Iterator[TextLine]:
+    """For each run that is worse than others, which these are, and by how much; without the pairs of some runs."""
+    pairs_left = [pair for pair in ranking.pairs if not {*pair.places} & {*without}]
+    for place in places_by_rate(ranking):
+        pairs = [pair for pair in pairs_left if pair.worse == place]
+        if not pairs:
+            continue
+        above = [pair.first + pair.second - place for pair in pairs]
+        parts = [
+            (_name(ranking, better), f" by {format_lead(lead_over(pair, better))}")
+            for better, pair in zip(above, pairs, strict=True)
+        ]
+        yield (_name(ranking, place), " is worse than ", *join_parts(parts))
+
+
+def _open(ranking: Ranking, places: Sequence[int]) -> Iterator[TextLine]:
+    """For each of some runs, those behind it that cannot be told apart from it, and how many samples would tell."""
+    order = places_by_rate(ranking)
+    for place in places:
+        others = [other for other in order[order.index(place) + 1 :] if pair_of(ranking, place, other).worse is None]
+        pairs = [pair_of(ranking, place, other) for other in others]
+        if len(pairs) == 1:
+            yield (_name(ranking, place), " and ", _name(ranking, others[0]), " ", *_cannot_be_told(pairs[0]))
+        elif pairs:
+            parts = [(_name(ranking, other), *_needed(pair)) for other, pair in zip(others, pairs, strict=True)]
             size = _samples([pair.n for pair in pairs])
-            if len(pairs) == 1:
-                yield (DataText(_name(entry)), " and ", *others, f" cannot be told apart with {size}")
-            else:
-                yield (DataText(_name(entry)), " cannot be told apart from ", *others, f" with {size}")
+            power = ", each four times out of five, if the differences are what we saw"
+            condition = (power,) if any(pair.samples_needed for pair in pairs) else ()
+            yield (_name(ranking, place), f" cannot be told apart with {size} from ", *join_parts(parts), *condition)
 
 
-def _names(ranking: Ranking, places: Sequence[int]) -> TextLine:
-    names = [DataText(_name(ranking.runs[place])) for place in places]
-    joints = [*([", "] * (len(names) - 2)), " and "][: len(names) - 1]
-    return (names[0], *(part for pair in zip(joints, names[1:], strict=True) for part in pair))
+def _needed_of_two(pair: RankedPair) -> list[TextLine]:
+    if pair.samples_needed is None:
+        return []
+    about = f"About {round_up(pair.samples_needed):,} samples would tell them apart four times out of five"
+    return [(f"{about}, if the difference is what we saw.",)]
+
+
+def _cannot_be_told(pair: RankedPair) -> TextLine:
+    sentence = f"cannot be told apart with {plural(pair.n, 'sample')}"
+    if pair.samples_needed is None:
+        return (sentence,)
+    about = round_up(pair.samples_needed)
+    return (f"{sentence}; about {about:,} would do it four times out of five, if the difference is what we saw",)
+
+
+def _needed(pair: RankedPair) -> TextLine:
+    return () if pair.samples_needed is None else (f" (about {round_up(pair.samples_needed):,} would)",)
+
+
+def round_up(count: int) -> int:
+    """A count with two digits that say something, not less than it is.
+
+    >>> round_up(283), round_up(47), round_up(1204)
+    (290, 47, 1300)
+    """
+    step = int(10 ** max(0, len(str(count)) - 2))
+    return -(-count // step) * step
+
+
+def join_parts(parts: Sequence[TextLine]) -> TextLine:
+    """Parts of a sentence as people list them."""
+    joints = [*([", "] * (len(parts) - 2)), " and "][: len(parts) - 1]
+    return (*parts[0], *(word for joint, part in zip(joints, parts[1:], strict=True) for word in (joint, *part)))
+
+
+def _name(ranking: Ranking, place: int) -> DataText:
+    return entry_name(ranking.runs[place])
+
+
+def entry_name(entry: RankedEntry) -> DataText:
+    """How a ranked run is called."""
+    return DataText(entry.run.label or entry.run.id)
+
+
+def _list_names(ranking: Ranking, places: Sequence[int], *, count: int) -> TextLine:
+    parts: list[TextLine] = [(_name(ranking, place),) for place in places]
+    if count > len(places):
+        parts.append((f"{count - len(places):,} more",))
+    return join_parts(parts)
 
 
 def _samples(counts: Sequence[int]) -> str:
@@ -61,75 +225,183 @@ def _samples(counts: Sequence[int]) -> str:
 
 def ranking_sections(ranking: Ranking) -> list[TextSection]:
     """What a ranking says, in order."""
-    found = [entry.against_first for entry in ranking.runs if entry.against_first is not None]
-    warnings = dict.fromkeys(warning for against in found for warning in against.warnings)
-    verdict = ranking_verdict(ranking)
-    lines: list[TextLine] = [("Warning: ", SentenceText(warning)) for warning in warnings]
-    # What the verdict says already is not said again.
-    if any(entry.worst_rank == 1 for entry in ranking.runs):
-        lines += ((*line, ".") for line in _decided(ranking))
-    if any(pair.worse is not None for pair in ranking.pairs):
-        lines += ((*line, ".") for line in _open(ranking))
-    return [TextSection(verdict, lines), _ranks(ranking), _against_first(ranking)]
+    lines = [*warning_lines(ranking), *ranking_lines(ranking)]
+    headline = TextSection(
+        ranking_verdict(ranking), lines, ranks_table(ranking, noun="run"), after=[(ranks_note(ranking),)], key="ranks"
+    )
+    return [headline, _against_first(ranking)]
 
 
-def _name(entry: RankedEntry) -> str:
-    return entry.run.label or entry.run.id
+def warning_lines(ranking: Ranking) -> list[TextLine]:
+    """What a reader must know before believing a ranking."""
+    compared = [entry.against_first for entry in ranking.runs if entry.against_first is not None]
+    warnings = dict.fromkeys(warning for against in compared for warning in against.warnings)
+    return [("Warning: ", SentenceText(warning)) for warning in warnings]
+
+
+def ranks_note(ranking: Ranking) -> str:
+    """What the ranks mean, and what counts as passing."""
+    return (
+        f"All ranks hold together with {_level(ranking.confidence)} confidence. "
+        "What has no output or no score counts as not passing."
+    )
 
 
 def _level(confidence: float) -> str:
     return f"{100 * confidence:.4g}%"
 
 
-def _ranks(ranking: Ranking) -> TextSection:
-    ordered = sorted(ranking.runs, key=lambda entry: -1.0 if entry.run.macro_f1 is None else -entry.run.macro_f1)
-    rows = [
-        (
-            DataText(_name(entry)),
-            format_number(entry.run.macro_f1),
-            format_number(entry.run.pass_rate),
-            str(entry.best_rank) if entry.best_rank == entry.worst_rank else f"{entry.best_rank} to {entry.worst_rank}",
-            f"{entry.run.samples:,}",
-        )
-        for entry in ordered
+def ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
+    """The runs, best first: how many samples pass, which rank they have, and what else speaks for them.
+
+    Args:
+        ranking: The ranking.
+        noun: What is ranked.
+    """
+    entries = [ranking.runs[place] for place in places_by_rate(ranking)]
+    metrics = list(dict.fromkeys(name for entry in entries for name in entry.figures.metrics))
+    interval = "95% interval"
+
+    columns: list[Column[RankedEntry]] = [
+        (noun, entry_name),
+        ("pass-rate", _rate),
+        (interval, lambda entry: format_interval(entry.figures.pass_rate_interval, places=_places(entry))),
+        ("rank", _rank),
     ]
-    line = (
-        f"The ranks that a run may have, by comparing every two runs: all are right with {_level(ranking.confidence)}."
+    if any(entry.run.macro_f1 != entry.run.pass_rate for entry in entries):
+        columns.append(("mean pass-rate", lambda entry: format_number(entry.run.macro_f1, places=_places(entry))))
+    columns += [(MetricName(name), _metric_cell(name)) for name in metrics]
+    if any(entry.figures.cost_per_100 is not None for entry in entries):
+        columns.append(("$ / 100", lambda entry: format_cost(entry.figures.cost_per_100)))
+    if any(entry.figures.latency_p50_ms is not None for entry in entries):
+        columns.append(("p50", lambda entry: _format_latency(entry.figures.latency_p50_ms)))
+    columns += [
+        (heading, _count_cell(field))
+        for field, heading in _LACKING.items()
+        if any(getattr(entry.figures, field) for entry in entries)
+    ]
+    columns.append(("samples", lambda entry: f"{entry.run.samples:,}"))
+
+    cells = [IntervalCell(entry.run.pass_rate, entry.figures.pass_rate_interval) for entry in entries]
+    return table_of(
+        entries,
+        columns,
+        spare=("samples", "mean pass-rate", *reversed(metrics)),
+        plots=drawn_columns(PlotColumn("pass-rate", cells, interval)),
     )
-    head = ("run", "mean pass-rate", "pass-rate", "rank", "samples")
-    return TextSection(("Ranks",), [(line,)], TextTable(head, rows, ("samples", "pass-rate")))
+
+
+def _places(entry: RankedEntry) -> int:
+    return supported_places(entry.figures.pass_rate_interval)
+
+
+def _rate(entry: RankedEntry) -> str:
+    return format_number(entry.run.pass_rate, places=_places(entry))
+
+
+def _rank(entry: RankedEntry) -> str:
+    return str(entry.best_rank) if entry.best_rank == entry.worst_rank else f"{entry.best_rank} to {entry.worst_rank}"
+
+
+def _metric_cell(name: str) -> Callable[[RankedEntry], str]:
+    return lambda entry: format_number(entry.figures.metrics.get(name), places=2)
+
+
+def _count_cell(field: str) -> Callable[[RankedEntry], str]:
+    return lambda entry: f"{getattr(entry.figures, field):,}"
+
+
+def format_cost(dollars: float | None) -> str:
+    """An amount with two digits that say something.
+
+    >>> format_cost(12.3), format_cost(0.214), format_cost(0.0042), format_cost(None)
+    ('12.30', '0.21', '0.0042', 'n/a')
+    """
+    if dollars is None:
+        return "n/a"
+    return f"{dollars:.2f}" if dollars >= 0.1 or not dollars else f"{dollars:.2g}"
+
+
+def _format_latency(milliseconds: float | None) -> str:
+    if milliseconds is None:
+        return "n/a"
+    return f"{milliseconds / 1000:.1f} s" if milliseconds >= 1000 else f"{milliseconds:.0f} ms"
 
 
 def _against_first(ranking: Ranking) -> TextSection:
     first, *others = ranking.runs
     rows: list[TextLine] = []
     after: list[TextLine] = []
+    changes = []
     for entry in others:
         found = entry.against_first
         if found is None:
             continue
+        changes.append(found.pass_rate)
         rows.append(
             (
-                DataText(_name(entry)),
+                entry_name(entry),
                 f"{found.samples.paired:,}",
-                format_number(found.macro_f1.baseline),
-                format_number(found.macro_f1.candidate),
-                format_change(found.macro_f1.difference),
-                format_change_interval(found.macro_f1.interval),
+                format_number(found.pass_rate.baseline),
+                format_number(found.pass_rate.candidate),
+                format_change(found.pass_rate.difference),
+                format_change_interval(found.pass_rate.interval),
                 f"{found.table.newly_failing:,}",
                 f"{found.table.newly_passing:,}",
             )
         )
         after += (
-            ("Not compared: ", DataText(_name(entry)), ", ", MetricName(name), ": ", SentenceText(why), ".")
+            ("Not compared: ", entry_name(entry), ", ", MetricName(name), ": ", SentenceText(why), ".")
             for name, why in found.not_comparable.items()
         )
     interval = f"{_level(ranking.confidence)} simultaneous interval"
     head = ("run", "samples", "first", "this", "change", interval, "broke", "fixed")
-    lines: list[TextLine] = [("Mean pass-rate, over the samples that both have.",)]
-    changes = [entry.against_first.macro_f1 for entry in others if entry.against_first is not None]
+    lines: list[TextLine] = [("Pass-rate, over the samples that both have.",)]
     reach = [end for number in changes for end in number.interval or (number.difference,)]
     cells = [IntervalCell(number.difference, number.interval) for number in changes]
     plots = drawn_columns(PlotColumn("change", cells, interval, scale_around_zero(reach)))
-    title = ("Against the first run, ", DataText(_name(first)))
-    return TextSection(title, lines, TextTable(head, rows, ("samples", "first"), plots), after)
+    title = ("Against the first run, ", entry_name(first))
+    return TextSection(title, lines, TextTable(head, rows, ("samples", "first"), plots), after, key="against-first")
+
+
+def ranking_rows(ranking: Ranking) -> Iterator[dict[str, Any]]:
+    """The numbers of each run as a row, in the order of the runs."""
+    for entry in ranking.runs:
+        difference = None if entry.against_first is None else entry.against_first.pass_rate
+        figures = entry.figures
+        yield {
+            "run": entry.run.id,
+            "label": entry.run.label,
+            "pass_rate": entry.run.pass_rate,
+            **_ends("pass_rate", figures.pass_rate_interval),
+            "macro_f1": entry.run.macro_f1,
+            "best_rank": entry.best_rank,
+            "worst_rank": entry.worst_rank,
+            "difference": None if difference is None else difference.difference,
+            **_ends("difference", None if difference is None else difference.interval),
+            "cost_per_100": figures.cost_per_100,
+            "latency_p50_ms": figures.latency_p50_ms,
+            **{field: getattr(figures, field) for field in _LACKING},
+            **{f"mean {name}": mean for name, mean in figures.metrics.items()},
+        }
+
+
+def _ends(name: str, interval: Interval | None) -> dict[str, float | None]:
+    low, high = interval or (None, None)
+    return {f"{name}_low": low, f"{name}_high": high}
+
+
+def csv_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    """Rows with the same columns as the lines of a CSV file, the header first."""
+    for number, row in enumerate(rows):
+        if number == 0:
+            yield csv_line(map(escape_csv_cell, row)).encode()
+        yield csv_line(map(_csv_cell, row.values())).encode()
+
+
+def _csv_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return escape_csv_cell(value)
+    return str(value) if isinstance(value, int) else json_number(value)

@@ -44,7 +44,7 @@ _ROLES: Final[dict[SheetKind, tuple[str, ...]]] = {
     "verdicts": ("id", "criterion", "judge", "tags", "error", "verdict"),
 }
 # How a queue of the viewer picks samples that look hard.
-_PICKED: Final = frozenset({"disputed", "uncertain"})
+_PICKED: Final = frozenset({"disputed", "uncertain", "chosen"})
 _BREAKS = re.compile(r"[\s_-]+")
 Columns = Mapping[str, str | Sequence[str]]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from deemster.datasets._spreadsheet_columns import TEXTS, Sheet, fold_name
+from deemster.datasets.label_words import ABSTAIN_WORDS, FAIL_WORDS, PASS_WORDS, parse_number
 from deemster.errors import Issue, RubricError, did_you_mean, list_names, nearest
 from deemster.formats.document import Document, sort_issues
 from deemster.formats.item_files import ITEMS, ItemFile
@@ -17,21 +17,9 @@ from deemster.rubrics.criterion import Criterion, Option
 from deemster.rubrics.rubric_definition import Rubric
 from deemster.rubrics.verdicts import CANNOT_ASSESS, VERDICTS, fold_label
 
-# What people write for a verdict on a binary criterion, and for an abstention.
-# What people write for pass and for fail.
-_PASS_AND_FAIL: Final = (
-    ("met", "unmet"), ("met", "not met"), ("yes", "no"), ("y", "n"), ("true", "false"), ("1", "0"), ("pass", "fail"),
-    ("passed", "failed"), ("correct", "incorrect"), ("right", "wrong"), ("good", "bad"), ("ok", "not ok"),
-    ("okay", "nok"), ("accept", "reject"), ("accepted", "rejected"), ("acceptable", "unacceptable"),
-    ("👍", "👎"), ("✓", "✗"), ("✅", "❌"),
-)  # fmt: skip
-PASS_WORDS: Final = frozenset(word for word, _ in _PASS_AND_FAIL)
-FAIL_WORDS: Final = frozenset(word for _, word in _PASS_AND_FAIL)
-ABSTAIN_WORDS: Final = frozenset({"cannot_assess", "cannot assess", "n/a", "abstain", "abstained"})
 # What a log of judges has where a call gave no verdict.
 FAILED_CALL: Final = "error"
 MOST_LABELS: Final = 20
-_DECIMAL_COMMA = re.compile(r"([+-]?[0-9]+),([0-9]+)")
 # The only judge of a sheet that names none, and the only criterion; the key of labels that no annotator is named for.
 _JUDGE, _CRITERION, _TRUTH = "judge", "verdict", ""
 
@@ -198,15 +186,6 @@ def _derive_criterion(name: str, values: list[str]) -> Criterion | str:
         return Criterion(name, name=name, weight=1, minimum=low, maximum=high)
     options = tuple(Option(f"{number:g}", (number - low) / (high - low)) for number in scale)
     return Criterion(name, name=name, weight=1, scale_type="ordinal", options=options)
-
-
-def parse_number(text: str) -> float | None:
-    """A number, also with a decimal comma; None where a text is none."""
-    try:
-        number = float(_DECIMAL_COMMA.sub(r"\1.\2", text.strip()))
-    except ValueError:
-        return None
-    return number if abs(number) < float("inf") else None
 
 
 def _is_failed_call(sheet: Sheet, text: str) -> bool:

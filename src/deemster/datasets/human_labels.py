@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from deemster.datasets._spreadsheet_columns import Columns, Sheet, load_sheets
-from deemster.datasets._spreadsheet_items import ABSTAIN_WORDS, FAIL_WORDS, PASS_WORDS, parse_number
+from deemster.datasets.label_words import ABSTAIN_WORDS, FAIL_WORDS, PASS_WORDS, parse_number
 from deemster.errors import DatasetError, Issue, did_you_mean, list_names, plural
 from deemster.formats.document import sort_issues
 from deemster.rubrics.verdicts import fold_label

@@ -22,7 +22,7 @@ from deemster.formats.json_values import name_kind
 from deemster.metrics.import_user_code import import_object
 from deemster.models import Budget, Cache, CallContext, Gateway, Role
 from deemster.models.budget import UsageBound
-from deemster.models.call_log import NO_CALLS
+from deemster.models.call_log import RestoredCalls
 from deemster.models.clock import Clock
 from deemster.models.model_roles import as_role, missing_role_message
 from deemster.models.models_section import default_embedding, read_models
@@ -190,21 +190,25 @@ def _is_amount(usd: Any) -> bool:
     return Decimal(usd).is_finite() and 0 <= usd < 1e12
 
 
-def complete_model_access(access: ModelAccess, metrics: Sequence[Any]) -> ModelAccess:
+def complete_model_access(access: ModelAccess, asking: Sequence[Any]) -> ModelAccess:
     """Add the built-in embedding model where a metric asks for one and none is given, and check all other roles.
 
+    Args:
+        access: How models may be asked.
+        asking: The metrics that ask models, and the target where it does.
+
     Raises:
-        ConfigurationError: A metric asks a model role that is not given.
+        ConfigurationError: A model role is asked that is not given.
     """
     roles = dict(access.roles)
     issues = []
-    for metric in metrics:
-        for role in getattr(metric, "roles", ()):
+    for asker in asking:
+        for role in getattr(asker, "roles", ()):
             embeds = role.partition(":")[0] == EMBEDDING
             if role == EMBEDDING and role not in roles:
                 roles[role] = default_embedding()
             elif role not in roles or (roles[role].kind == "embedding") != embeds:
-                message = f"{metric.name}: {missing_role_message(role, roles, embeds=embeds)}"
+                message = f"{asker.name}: {missing_role_message(role, roles, embeds=embeds)}"
                 issues.append(Issue(message))
     if issues:
         raise ConfigurationError(dict.fromkeys(issues))
@@ -214,6 +218,15 @@ def complete_model_access(access: ModelAccess, metrics: Sequence[Any]) -> ModelA
 def _open_cache(file: str | Path | None, *, dry_run: bool) -> Cache | None:
     # A dry run leaves no file behind.
     return None if file is None or (dry_run and not Path(file).exists()) else Cache(Path(file))
+
+
+def _restore(calls: KeptCalls | None, spent: Spending, answers: Cache | None) -> RestoredCalls:
+    """The calls of a run's earlier processes, their answers among those that it shares with others."""
+    if calls is None:
+        return RestoredCalls(answers)
+    if answers is None:
+        return calls.restore(spent)
+    return calls.restore(spent, keep=answers.keep)._replace(answers=answers)
 
 
 @asynccontextmanager
@@ -240,18 +253,18 @@ async def open_gateway(
         dry_run: Whether requests are only counted.
         spent: What the run has used already, as its stored marks or votes say.
         calls: Keeps the calls of the run as they end, where it can be resumed.
-        shared: What this process shares with others of the run, its limits and budget included.
+        shared: What it shares with other processes of the run, or other runs, its limits and budget included.
 
     Raises:
         ConfigurationError: A request could not be made because of how the run is set up.
         StoreError: The calls that were kept cannot be read.
     """
-    restored = NO_CALLS if calls is None else calls.restore(spent)
-    cache = _open_cache(access.calls.cache, dry_run=dry_run)
+    restored = _restore(calls, spent, None if shared is None else shared.answers)
+    own_cache = _open_cache(access.calls.cache, dry_run=dry_run) if shared is None else None
     try:
         context = CallContext(
             clock,
-            cache=cache,
+            cache=own_cache if shared is None else shared.cache,
             budget=access.calls.budget(spent=restored.spent),
             seed=seed,
             offline=access.calls.offline,
@@ -272,5 +285,5 @@ async def open_gateway(
         if gateway.configuration_error is not None:
             raise gateway.configuration_error
     finally:
-        if cache is not None:
-            cache.close()
+        if own_cache is not None:
+            own_cache.close()

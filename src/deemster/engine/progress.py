@@ -23,7 +23,6 @@ class Progress(NamedTuple):
         unscored: Marks that are no score.
         spent: What each model that was asked has used so far, by role.
         limits: What the limits of each allow at the moment.
-        before: Executions that were finished before the run was resumed.
     """
 
     done: int
@@ -31,7 +30,6 @@ class Progress(NamedTuple):
     unscored: int
     spent: Mapping[str, Usage | None] = {}
     limits: Mapping[str, LimiterState] = {}
-    before: int = 0
 
 
 class ModelProgress(Protocol):
@@ -68,14 +66,12 @@ class ProgressCounter:
 
     Attributes:
         gateway: What answers the run's scripts, while it does.
-        before: Executions that were finished before the run was resumed.
     """
 
     def __init__(
         self, total: int, progress: Callable[[Progress], None] | None, *, done: int = 0, unscored: int = 0
     ) -> None:
         self.total, self.done, self.unscored, self.progress = total, done, unscored, progress
-        self.before = done
         self.gateway: ModelProgress | None = None
         self.cut_off = 0
 
@@ -95,7 +91,7 @@ class ProgressCounter:
         """Report the progress."""
         if self.progress is not None:
             models = ({}, {}) if self.gateway is None else (self.gateway.spent, self.gateway.limiter_states())
-            self.progress(Progress(self.done, self.total, self.unscored, *models, self.before))
+            self.progress(Progress(self.done, self.total, self.unscored, *models))
 
     @property
     def budget(self) -> BudgetEntry | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -11,7 +11,7 @@ from deemster.datasets import Dataset
 from deemster.engine.model_access import ModelAccess
 from deemster.judges import metric_catalog as catalog
 from deemster.models.secret_redaction import NO_SECRETS, Secrets
-from deemster.records import Invocation, Metric, MetricCard, Output, TargetFailure, Where
+from deemster.records import Invocation, Metric, MetricCard, Output, Reply, Request, TargetFailure, Where
 from deemster.targets.saved_outputs import SavedOutputs
 
 
@@ -51,7 +51,25 @@ class LiveTarget(CallableTarget, AwaitableTarget, Protocol):
     """
 
 
-Target: TypeAlias = LiveTarget | SavedOutputs
+class AskingTarget(Protocol):
+    """A target that asks the models of the run.
+
+    It may also have ``concurrency``, and ``messages(input)``, which says what a sample lacks before anything runs.
+    """
+
+    @property
+    def roles(self) -> Sequence[str]:
+        """The models that it asks."""
+        ...
+
+    def script(
+        self, invocation: Invocation
+    ) -> Generator[Sequence[Request], Sequence[Reply], Output | TargetFailure | None]:
+        """Asks; gives what it says then, how it failed, or None where no model was asked."""
+        ...
+
+
+Target: TypeAlias = LiveTarget | AskingTarget | SavedOutputs
 
 
 class Plan(NamedTuple):
@@ -103,6 +121,11 @@ class Plan(NamedTuple):
     def scorers(self) -> tuple[Any, ...]:
         """The metrics that ask a model."""
         return tuple(metric for metric in self.metrics if hasattr(metric, "script"))
+
+    @property
+    def asking(self) -> tuple[Any, ...]:
+        """What asks a model: metrics, and the target where it is one."""
+        return (*self.scorers, self.target) if hasattr(self.target, "script") else self.scorers
 
     @property
     def where(self) -> tuple[Where | None, ...]:

@@ -23,7 +23,7 @@ from deemster.judges.criterion_grader import CriterionGrader
 from deemster.models import Gateway
 from deemster.models.call_context import PlannedCalls
 from deemster.models.model_call import DRY_RUN
-from deemster.records import Answer, Ask, Output, Reply, Request, Sample, Token, Vectors
+from deemster.records import Answer, Ask, Invocation, Output, Reply, Request, Sample, Token, Vectors
 from deemster.report.build_report import batches
 
 _BATCH = 256
@@ -166,7 +166,7 @@ async def plan_job_calls(job: Evaluation) -> DryRun:
     Raises:
         DatasetError: A file of anchors cannot be used; every issue is given with its place.
     """
-    if not job.plan.scorers:
+    if not job.plan.asking:
         return DryRun({})
     async with open_call_counter(job.access, seed=job.seed) as counter:
         assumes_context = await _play_all(job.plan, counter)
@@ -205,6 +205,8 @@ async def _play_all(plan: Plan, counter: CallCounter) -> bool:
     scorers = [each for each in zip(plan.metrics, plan.where, strict=True) if hasattr(each[0], "script")]
     for repetition in range(plan.repetitions):
         for samples in batches(plan.dataset, _BATCH):
+            if hasattr(plan.target, "script"):
+                await _play_target(plan, samples, counter=counter, repetition=repetition)
             outputs = [_stand_in(plan, sample, repetition) for sample in samples]
             for scorer, where in scorers:
                 those = [pair for pair in zip(samples, outputs, strict=True) if applies(where, pair[0])]
@@ -213,6 +215,14 @@ async def _play_all(plan: Plan, counter: CallCounter) -> bool:
                     assumed |= reads_context and any(output.retrieved is _PASSAGES for _, output in those)
                     await _play_scorer(scorer, *zip(*those, strict=True), counter=counter, repetition=repetition)
     return assumed
+
+
+async def _play_target(plan: Plan, samples: Sequence[Sample], *, counter: CallCounter, repetition: int) -> None:
+    target: Any = plan.target
+    number = plan.first_repetition + repetition
+    for sample in samples:
+        script = partial(target.script, Invocation(sample.id, sample.input, number))
+        await counter.count(script, repetition=number)
 
 
 async def _play_scorer(

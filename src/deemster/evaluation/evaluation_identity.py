@@ -41,9 +41,12 @@ def evaluation_identity(job: Evaluation, *, order: str) -> dict[str, Any]:
 
 
 def target_identity(job: Evaluation) -> dict[str, Any]:
-    """The part of an identity that says what was run."""
-    target = job.plan.target
-    return dict(getattr(target, "identity", None) or {"kind": type(target).__name__})
+    """The part of an identity that says what was run, with the models that it asks."""
+    target: Any = job.plan.target
+    identity = dict(getattr(target, "identity", None) or {"kind": type(target).__name__})
+    if hasattr(target, "script"):
+        identity["models"] = {name: model_identity(job.access.roles[name]) for name in target.roles}
+    return identity
 
 
 def target_name(job: Evaluation) -> str | None:
@@ -54,7 +57,7 @@ def target_name(job: Evaluation) -> str | None:
             return f"outputs of {target.run}"
         return None if target.path is None else Path(target.path).name
     identity: Mapping[str, Any] = getattr(target, "identity", None) or {}
-    for kind in ("python", "http", "command"):
+    for kind in ("python", "http", "command", "chat"):
         if kind in identity:
             return _name(identity[kind])
     return type(target).__name__
@@ -104,5 +107,7 @@ def evaluation_id(started: datetime, job: Evaluation) -> str:
         job.suite,
         format_time(started),
     )
-    further = () if job.aggregator is None else (aggregator_name(job.aggregator),)
-    return run_id(started, hashlib.sha256(repr(facts + further).encode()).hexdigest())
+    further: list[str] = [] if job.aggregator is None else [aggregator_name(job.aggregator)]
+    if job.experiment is not None:
+        further += [job.experiment, str(job.label)]
+    return run_id(started, hashlib.sha256(repr((*facts, *further)).encode()).hexdigest())

@@ -188,9 +188,11 @@ class StoredWriter:
         self._kept = report_facts(run.row)
 
         self.remaining = RemainingWork() if backlog is None else backlog.remaining(job.plan.dataset)
+        if job.plan.asking:
+            self.remaining = self.remaining._replace(calls=run.calls)
         if job.plan.scorers:
             prompts = run.prompts(keep_prompts, secrets=job.plan.secrets)
-            self.remaining = self.remaining._replace(calls=run.calls, prompts=prompts)
+            self.remaining = self.remaining._replace(prompts=prompts)
 
         self.pending = PendingStorage(self.add, 0.0 if run.store.durable else _PENDING_S)
 
@@ -339,6 +341,7 @@ def _run_facts(job: Evaluation, timer: RunTimer, *, identity: Mapping[str, Any])
         tool_version=__version__,
         identity=identity,
         facts={"label": job.label, "target": target_name(job), **job.facts},
+        experiment=job.experiment,
     )
 
 

@@ -215,32 +215,39 @@ def suite_models(suite: Suite, limits: ModelCalls = NO_LIMITS, *, calls: bool = 
     return read_model_access(suite.models, limits, place=suite.document.where, folder=suite.folder, calls=calls)
 
 
-def resolve_models(suite: Suite, metrics: Sequence[Metric], limits: ModelCalls, *, calls: bool) -> ModelAccess:
-    """Access to the models that the metrics of a run ask, with the built-in one where a metric needs it.
+def resolve_models(
+    suite: Suite, metrics: Sequence[Metric], target: Target | None, limits: ModelCalls, *, calls: bool
+) -> ModelAccess:
+    """Access to the models that the metrics and the target of a run ask, with the built-in one where a metric needs it.
 
     Args:
         suite: The suite.
         metrics: The metrics of the run.
+        target: The target of the run; None where it could not be made.
         limits: Cache, budget and network.
         calls: Whether models are going to be called.
 
     Raises:
-        ConfigurationError: Something in the section or the budget cannot be used, or a metric asks a missing model.
+        ConfigurationError: Something in the section or the budget cannot be used, or a missing model is asked.
     """
     issues = limits.issues()
     if issues:
         raise ConfigurationError(issues)
 
     scorers = [metric for metric in metrics if hasattr(metric, "script")]
-    if suite.models is None and not scorers and suite.origin is not None:
+    asking_target = [target] if hasattr(target, "script") else []
+    if suite.models is None and not scorers and not asking_target and suite.origin is not None:
         return ModelAccess()
 
     access = suite_models(suite, limits, calls=calls)
-    try:
-        return complete_model_access(access, scorers)
-    except ConfigurationError as error:
-        where = suite.document.where(("metrics",))
-        raise ConfigurationError([issue._replace(where=issue.where or where) for issue in error.issues]) from None
+    for asking, key in ((scorers, "metrics"), (asking_target, "target")):
+        try:
+            access = complete_model_access(access, asking)
+        except ConfigurationError as error:
+            issues += [issue._replace(where=issue.where or suite.document.where((key,))) for issue in error.issues]
+    if issues:
+        raise ConfigurationError(issues)
+    return access
 
 
 def resolve_calibration(suite: Suite, metrics: Sequence[Metric], gate: GateRules | None) -> SuiteCalibration | None:

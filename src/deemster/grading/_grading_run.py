@@ -92,7 +92,7 @@ class GradingRun:
                 self.done.add(position)
         self.spent = Spending(payments.paid, tokens, usd)
         self.again = len(self._submissions.earlier)
-        self._counter.done = self._counter.before = len(self.done)
+        self._counter.done = len(self.done)
 
     def _stored(self, tell: Callable[[str], None]) -> Iterator[tuple[int, GradedItem]]:
         """The items that were graded before and have not changed."""

@@ -29,7 +29,7 @@ from deemster.judges.prompt_templates import check_text
 from deemster.judges.refusal_quality import load_reference_prompt, reference_declines
 from deemster.judges.reply_parser import truncate_text
 from deemster.judges.sample_context import context_passages, question_text, reference_text, sample_passages
-from deemster.metrics.builtin_metric import output_text
+from deemster.metrics.builtin_metric import output_text, with_expected
 from deemster.records import Mark, MetricScore, Output, Sample, Script
 
 # The value of `combine` where none was given: what it is then depends on `scoring`.
@@ -48,7 +48,8 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
 
     `fields` are shown to the judge: `input` (`input.question`, else the whole input as JSON), `expected_output`,
     `actual_output`, and `context`: the texts in `output.retrieved`, else `input.context`, else `metadata.context`, a
-    text or a list of texts or of maps with a `text`. `info` is what else the judge should know, and `few_shot` a list
+    text or a list of texts or of maps with a `text`. `expected` is the key of the metadata that holds the expected
+    output, unless it is `expected_output` itself. `info` is what else the judge should know, and `few_shot` a list
     of cases with their `score` and `reason`.
 
     `rubric` is a list of bands `{range: [low, high], outcome}` that cover neighbouring whole numbers, 0 to 10 unless
@@ -102,6 +103,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
     scoring: Literal["integer", "logprobs", "samples"] = "integer"
     few_shot: Sequence[Any] = ()
     info: str | None = None
+    expected: str | None = None
     refusal_check: bool = False
 
     def __post_init__(self) -> None:
@@ -241,7 +243,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
     @property
     def needs(self) -> tuple[str, ...]:
         """The expected output, where it is shown; a context may come with the output."""
-        return ("expected_output",) if "expected_output" in self._shown_fields else ()
+        return (self.expected or "expected_output",) if "expected_output" in self._shown_fields else ()
 
     def expect(self, sample: Sample) -> dict[str, str]:
         """The texts that the sample itself brings, by field.
@@ -257,7 +259,8 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
     def _sample_texts(self, sample: Sample) -> dict[str, str]:
         readers = {"input": question_text, "expected_output": reference_text}
         shown = self._shown_fields
-        return {field: read(sample) for field, read in readers.items() if field in shown}
+        seen = with_expected(sample, self.expected)
+        return {field: read(seen) for field, read in readers.items() if field in shown}
 
     @property
     def _shown_fields(self) -> frozenset[str]:

@@ -152,6 +152,14 @@ class BuiltinScorer(msgspec.Struct, metaclass=_NamedOptions, frozen=True, kw_onl
         """What a sample must have for it, as in `where: {has: ...}`: `where: auto` stands for that."""
         return ("expected_output",) if self.reads_expected else ()
 
+    def seen(self, sample: Sample) -> Sample:
+        """The sample as the metric reads it.
+
+        Raises:
+            UnscoredError: It lacks what an option names.
+        """
+        return sample
+
     def expect(self, sample: Sample) -> Any:
         """What the sample asks of the output: its expected text.
 
@@ -171,7 +179,7 @@ class BuiltinScorer(msgspec.Struct, metaclass=_NamedOptions, frozen=True, kw_onl
     def check(self, sample: Sample) -> Sequence[Issue]:
         """Find what is wrong with a sample, before anything runs."""
         try:
-            self.expect(sample)
+            self.expect(self.seen(sample))
         except UnscoredError as error:
             return (Issue(error.message, warning=not error.stops_run),)
         return ()
@@ -200,9 +208,49 @@ class BuiltinMetric(BuiltinScorer, frozen=True, kw_only=True):
     def score(self, sample: Sample, output: Output) -> Mark:
         """Mark one output."""
         try:
-            return self.grade(self.expect(sample), self.read(output))
+            return self.grade(self.expect(self.seen(sample)), self.read(output))
         except UnscoredError as error:
             return Unscored(error.cause, error.message)
+
+
+class TextCheck(BuiltinMetric, frozen=True, kw_only=True):
+    """A metric that looks for what is expected in the output's text.
+
+    What is expected may stand in the metadata (`expected`), so that one sample can be checked for several texts. An
+    output that must not have it passes at a low score (`higher_is_better`).
+    """
+
+    family: ClassVar[str] = "lexical"
+
+    expected: str | None = None
+    higher_is_better: bool = True
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Where what is expected stands."""
+        return (self.expected or "expected_output",)
+
+    def seen(self, sample: Sample) -> Sample:
+        """The sample with what is expected as its expected output."""
+        return with_expected(sample, self.expected)
+
+    def mark(self, score: float, details: dict[str, Any]) -> MetricScore:
+        """A score of this metric, with its threshold and its polarity."""
+        return MetricScore(score, details, None, self.threshold, self.higher_is_better)  # type: ignore[arg-type]
+
+
+def with_expected(sample: Sample, key: str | None) -> Sample:
+    """The sample, with what its metadata has under a key as its expected output; without a key as it is.
+
+    Raises:
+        UnscoredError: There is nothing under the key.
+    """
+    if key is None:
+        return sample
+    expected = sample.metadata.get(key)
+    if expected is None:
+        raise UnscoredError("no_expected", f"The sample has no `metadata.{key}`, which this metric reads.")
+    return msgspec.structs.replace(sample, expected_output=expected)
 
 
 def output_text(output: Output) -> str:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import re2
 
 from deemster.errors import ConfigurationError, show_value
-from deemster.metrics.builtin_metric import BuiltinMetric, expected_text, invalid_sample
+from deemster.metrics.builtin_metric import TextCheck, expected_text, invalid_sample
 from deemster.records import Mark, Sample
 
 _DELIMITERS = {"/": "/", "#": "#", "~": "~", "@": "@", "!": "!", "%": "%", "{": "}"}
@@ -29,7 +29,7 @@ _CONSTRUCTS = (
 )
 
 
-class Regex(BuiltinMetric, frozen=True, kw_only=True):
+class Regex(TextCheck, frozen=True, kw_only=True):
     r"""1 if the pattern is found anywhere in the output, else 0.
 
     Reads `expected_output` (a pattern of RE2), or the option `pattern`, and the output's text.
@@ -44,6 +44,8 @@ class Regex(BuiltinMetric, frozen=True, kw_only=True):
         pattern: One pattern for all samples. Default: each sample's `expected_output`.
         full: True: the whole output must match. Default: false.
         syntax: `auto` (the default), `plain` (they are characters) or `delimited`.
+        expected: The key of the metadata that holds what is expected. Default: `expected_output` is read.
+        higher_is_better: False: the output must not have it. Default: true.
 
     Example: `regex: {pattern: '/refund$/i'}` accepts `A Refund`.
 
@@ -54,7 +56,6 @@ class Regex(BuiltinMetric, frozen=True, kw_only=True):
 
     alias: ClassVar[str] = "regex"
     core: ClassVar[bool] = True
-    family: ClassVar[str] = "lexical"
 
     pattern: str | None = None
     full: bool = False
@@ -78,7 +79,7 @@ class Regex(BuiltinMetric, frozen=True, kw_only=True):
     @property
     def needs(self) -> tuple[str, ...]:
         """The pattern, where the metric has none."""
-        return ("expected_output",) if self.pattern is None else ()
+        return super().needs if self.pattern is None else ()
 
     def expect(self, sample: Sample) -> Any:
         """The compiled pattern.

@@ -15,6 +15,7 @@ from deemster.formats.json_values import name_kind
 from deemster.metrics._text_normalization import normalize_text, parse_normalize_option, word_tokens
 from deemster.metrics.builtin_metric import (
     BuiltinMetric,
+    TextCheck,
     UnscoredError,
     expected_text,
     expected_texts,
@@ -29,10 +30,8 @@ from deemster.records import Mark, Output, Sample
 _Length: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
-class NormalizingMetric(BuiltinMetric, frozen=True, kw_only=True):
+class NormalizingMetric(TextCheck, frozen=True, kw_only=True):
     """A metric of characters with the option `normalize`, which it applies to both sides."""
-
-    family: ClassVar[str] = "lexical"
 
     normalize: bool | Sequence[str] | None = ()
 
@@ -73,6 +72,8 @@ class ExactMatch(NormalizingMetric, frozen=True, kw_only=True):
     Options:
         normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
         any_of: True: `expected_output` is a list of accepted texts. Default: false.
+        expected: The key of the metadata that holds what is expected. Default: `expected_output` is read.
+        higher_is_better: False: the output must not have it. Default: true.
 
     Example: `exact-match: {normalize: [casefold, strip]}` accepts `paris ` for `Paris`.
 
@@ -127,6 +128,8 @@ class Contains(NormalizingMetric, frozen=True, kw_only=True):
 
     Options:
         normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
+        expected: The key of the metadata that holds what is expected. Default: `expected_output` is read.
+        higher_is_better: False: the output must not have it. Default: true.
 
     Example: `contains` finds `30 days` in `within 30 days.` at 7.
 
@@ -186,6 +189,8 @@ class ContainsAny(SubstringsMetric, frozen=True, kw_only=True):
     Options:
         normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
         credit: `all` (1 or 0, the default) or `fraction` (found/required).
+        expected: The key of the metadata that holds what is expected. Default: `expected_output` is read.
+        higher_is_better: False: the output must not have it. Default: true.
 
     Example: `contains-any: {normalize: [casefold]}` with `expected_output: [refund, money back]`.
 
@@ -210,6 +215,8 @@ class ContainsAll(SubstringsMetric, frozen=True, kw_only=True):
     Options:
         normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
         credit: `all` (all or nothing, the default) or `fraction` (found/required).
+        expected: The key of the metadata that holds what is expected. Default: `expected_output` is read.
+        higher_is_better: False: the output must not have it. Default: true.
 
     Example: `contains-all: {credit: fraction}` gives 0.5 where one of two texts occurs.
 
@@ -232,6 +239,8 @@ class StartsWith(NormalizingMetric, frozen=True, kw_only=True):
 
     Options:
         normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
+        expected: The key of the metadata that holds what is expected. Default: `expected_output` is read.
+        higher_is_better: False: the output must not have it. Default: true.
 
     Example: `starts-with: {normalize: true}` accepts ` Yes, of course` for `yes`.
 
@@ -261,6 +270,8 @@ class Levenshtein(NormalizingMetric, frozen=True, kw_only=True):
     Options:
         normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
         max_cells: Largest product of the two lengths; above it the output is unscored, `too_large`. Default: 1e10.
+        expected: The key of the metadata that holds what is expected. Default: `expected_output` is read.
+        higher_is_better: False: the output must not have it. Default: true.
 
     Example: `levenshtein` gives `sitting` for `kitten` (7 - 3)/7 = 0.5714.
 

@@ -117,6 +117,8 @@ class Recording:
         """
         request = msgspec.to_builtins(ask)
         del request["once"]
+        if ask.parameters is None:
+            del request["subject"], request["parameters"]
         self._append(RecordedLine(key=_ask_name(ask), request=request, answer=_without_cost(answer)))
         kept = self.answer(ask)
         return answer if kept is None else msgspec.structs.replace(kept, usage=answer.usage, call=answer.call)

@@ -62,7 +62,7 @@ def ask_key(prefix: bytes, ask: Ask) -> bytes:
     Raises:
         UnicodeEncodeError: A message holds a lone surrogate.
     """
-    parts = (
+    parts: tuple[Any, ...] = (
         ask.messages,
         ask.schema,
         ask.temperature,
@@ -72,6 +72,8 @@ def ask_key(prefix: bytes, ask: Ask) -> bytes:
         ask.sample,
         ask.again,
     )
+    if ask.subject or ask.parameters is not None:
+        parts += (ask.subject, ask.parameters)
     return hashlib.sha256(prefix + b"ask\x00" + _encode(parts)).digest()
 
 

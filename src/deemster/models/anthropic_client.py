@@ -48,6 +48,7 @@ class AnthropicChat(HttpChat):
     _key_header = "x-api-key"
     _headers: ClassVar[Mapping[str, str]] = {"anthropic-version": "2023-06-01"}
     lacks = frozenset({"seed", "logprobs"})
+    _spellings: ClassVar[Mapping[str, str]] = {"stop": "stop_sequences"}
 
     def _body(self, ask: Ask) -> dict[str, Any]:
         instructions = [content for role, content in ask.messages if role == "system"]
@@ -55,8 +56,9 @@ class AnthropicChat(HttpChat):
             "model": self.model,
             "max_tokens": self._longest(ask),
             "messages": [{"role": role, "content": content} for role, content in ask.messages if role != "system"],
-            "temperature": ask.temperature,
         }
+        if ask.temperature is not None:
+            body["temperature"] = ask.temperature
         if instructions:
             body["system"] = "\n\n".join(instructions)
         if ask.schema is not None and self.capabilities.form == 0:

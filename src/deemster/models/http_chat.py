@@ -133,6 +133,8 @@ class HttpChat(HttpClient):
     """
 
     lacks: ClassVar[frozenset[str]] = frozenset()
+    # What its protocol calls parameters of a target.
+    _spellings: ClassVar[Mapping[str, str]] = {}
     # It removes secrets from its answers itself.
     is_clean = True
 
@@ -148,7 +150,6 @@ class HttpChat(HttpClient):
     ) -> None:
         super().__init__(base_url, model, api_key=api_key, extra=extra, timeout_s=timeout_s)
         self.capabilities = EndpointCapabilities(names)
-        self._user_sets_limit = any(name in self._extra for name in _LIMITS)
 
     async def complete(self, ask: Ask) -> Answer:
         """Answer one question.
@@ -161,20 +162,25 @@ class HttpChat(HttpClient):
             room = self.capabilities.reasoning_room
             response = await self._endpoint.send(ENCODER.encode(sent))
             if response.status < 300:
-                return self._answer(response.body, may_grow=not room and self._may_grow(ask))
-            if not self.capabilities.learn(response.status, response.body, sent=sent, extra=self._extra):
+                return self._answer(
+                    response.body,
+                    may_grow=not room and self._may_grow(ask),
+                    may_be_empty=ask.parameters is not None,
+                )
+            if not self.capabilities.learn(response.status, response.body, sent=sent, extra=self._fixed(ask)):
                 raise self._endpoint.refusal(response)
 
     def request(self, ask: Ask) -> dict[str, Any]:
         """The body of the request that asks a question, without what the endpoint has refused."""
-        return self.capabilities.adapt(self._body(ask), self._extra)
+        return self.capabilities.adapt(self._body(ask), self._fixed(ask))
 
     def most_tokens(self, ask: Ask) -> int | None:
         """The most tokens that the answer to a question can have, `extra` considered; None for no limit."""
-        named = [self._extra[name] for name in _LIMITS if name in self._extra]
+        extra = self._fixed(ask)
+        named = [extra[name] for name in _LIMITS if name in extra]
         known = [limit for limit in named if type(limit) is int]
-        longest = (max(known) if known else None) if self._user_sets_limit else self._longest(ask)
-        count = self._extra.get("n")
+        longest = (max(known) if known else None) if named else self._longest(ask)
+        count = extra.get("n")
         return longest * count if longest is not None and type(count) is int and count > 1 else longest
 
     @property
@@ -195,6 +201,23 @@ class HttpChat(HttpClient):
             ModelFailure: The body has another shape.
         """
 
+    def _fixed(self, ask: Ask) -> Mapping[str, Any]:
+        """What is sent as a user wrote it: `extra` of the model, and what a target says of its own question."""
+        if ask.parameters is None:
+            return self._extra
+
+        extra = dict(self._extra)
+        if ask.temperature is not None:
+            extra.pop("temperature", None)
+        if ask.max_tokens is not None:
+            for name in _LIMITS:
+                extra.pop(name, None)
+        return extra | {self._spellings.get(name, name): value for name, value in ask.parameters.items()}
+
+    def _extra_sets_limit(self, ask: Ask) -> bool:
+        """Whether `extra` says how long an answer may be."""
+        return any(name in self._fixed(ask) for name in _LIMITS)
+
     def _longest(self, ask: Ask) -> int | None:
         """The longest answer that is asked for; None for no limit."""
         if ask.max_tokens is None or ask.schema is None:
@@ -203,9 +226,9 @@ class HttpChat(HttpClient):
 
     def _may_grow(self, ask: Ask) -> bool:
         """Whether the answer may be given more tokens: its form says how long it gets, and nobody set a limit."""
-        return ask.schema is not None and not self._user_sets_limit
+        return ask.schema is not None and not self._extra_sets_limit(ask)
 
-    def _answer(self, body: bytes, *, may_grow: bool) -> Answer:
+    def _answer(self, body: bytes, *, may_grow: bool, may_be_empty: bool = False) -> Answer:
         """The answer in a reply.
 
         Raises:
@@ -216,6 +239,9 @@ class HttpChat(HttpClient):
         if is_cut and may_grow:
             self.capabilities.learn_from_cut()
             raise self._shape_failure("It was cut off: its reasoning left too few tokens for the answer.", usage)
+        if reply.text is None and may_be_empty and reply.finish not in (None, "stop"):
+            # Of a target it is a finding that the model got no further.
+            reply = reply._replace(text="")
         if reply.text is None:
             hint = " It was cut off: raise `max_tokens`." if is_cut else ""
             raise self._shape_failure(f"The reply has no content (finish_reason: {reply.finish}).{hint}", usage)

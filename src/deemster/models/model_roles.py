@@ -172,7 +172,7 @@ def missing_role_message(name: str, known: Iterable[str], *, embeds: bool) -> st
     names = list(known)
     if name in names:
         verb = "embeds" if not embeds else "chats"
-        return f"The role `{name}` {verb}, and a metric asks it to {'embed' if embeds else 'chat'}: `kind` says which."
+        return f"The role `{name}` {verb}, and it is asked to {'embed' if embeds else 'chat'}: `kind` says which."
     near = f" {did_you_mean(name, names)}" if names else ""
     what = "{embedded: true}" if embeds else "{provider: openai, model: ...}"
     return f"This asks the model `{name}`, which is not there. Write `models: {{{name}: {what}}}`.{near}"

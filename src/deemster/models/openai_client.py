@@ -104,12 +104,13 @@ class OpenAIChat(HttpChat):
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": role, "content": content} for role, content in ask.messages],
-            "temperature": ask.temperature,
         }
+        if ask.temperature is not None:
+            body["temperature"] = ask.temperature
         if ask.seed is not None:
             # Several answers to one question must be able to differ.
             body["seed"] = ask.seed + ask.sample
-        if ask.max_tokens is not None and not self._user_sets_limit:
+        if ask.max_tokens is not None and not self._extra_sets_limit(ask):
             body["max_tokens"] = self._longest(ask)
         if ask.schema is not None:
             form = FORMS[self.capabilities.form]

@@ -7,16 +7,25 @@ from typing import Any
 
 import msgspec
 
+from deemster.records.frozen_json import FrozenDict
 from deemster.records.marks import Mark
 from deemster.records.output import Output
 
 
 class Invocation(msgspec.Struct, frozen=True, gc=False):
-    """What a target is asked. It never holds the expected output or metadata."""
+    """What a target is asked. It never holds the expected output or metadata.
+
+    Attributes:
+        id: The sample's id.
+        input: The sample's input.
+        repetition: From 0.
+        settings: What the suite sets for the target.
+    """
 
     id: str
     input: Mapping[str, Any]
     repetition: int = 0
+    settings: Mapping[str, Any] = FrozenDict()
 
 
 class TargetFailure(msgspec.Struct, frozen=True, gc=False, tag="failure", omit_defaults=True):

@@ -38,7 +38,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         messages: The chat so far.
         schema: JSON schema of the answer; None where free text is wanted.
         role: Which of the suite's models is asked.
-        temperature: How freely the model chooses.
+        temperature: How freely the model chooses; None leaves it to the model.
         seed: Makes the model's choice repeatable, where it supports that.
         max_tokens: The longest answer.
         logprobs: How many alternatives with their log-probabilities are wanted for each token; 0 for none.
@@ -46,22 +46,28 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         again: 1 where an answer could not be read and the question is put once more; higher where a run that is resumed
             puts it anew.
         once: Whether one answer serves all repetitions of a run, as what a judge judges by does. It changes no answer.
+        subject: Whose question it is: those of two samples are never the same question, even where they read alike.
+        parameters: Further parameters of a target's question, sent as they are; None for a judge's.
     """
 
     messages: tuple[Message, ...]
     schema: Mapping[str, Any] | None = None
     role: str = JUDGE
-    temperature: float = 0.0
+    temperature: float | None = 0.0
     seed: int | None = 42
     max_tokens: int | None = 1024
     logprobs: int = 0
     sample: int = 0
     again: int = 0
     once: bool = False
+    subject: str = ""
+    parameters: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if self.schema is not None and not isinstance(self.schema, FrozenDict):
             msgspec.structs.force_setattr(self, "schema", freeze(self.schema))
+        if self.parameters is not None and not isinstance(self.parameters, FrozenDict):
+            msgspec.structs.force_setattr(self, "parameters", freeze(self.parameters))
 
 
 class Embed(msgspec.Struct, frozen=True, kw_only=True):

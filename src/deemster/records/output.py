@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -20,6 +20,8 @@ class Output(msgspec.Struct, frozen=True, gc=False, tag="output"):
         trajectory: Tool calls and approvals; a map in the shape of a saved trajectory is read.
         usage: Tokens, cost and latency of the target's model calls.
         model: The model behind the answer.
+        broken_off: Why the answer ends early: `length` where it was cut at the most tokens, `content_filter` where a
+            filter stopped it; None where it came to its end, or nobody says.
 
     Raises:
         ValueError: The text is not a string, or the trajectory or usage is not one.
@@ -30,6 +32,7 @@ class Output(msgspec.Struct, frozen=True, gc=False, tag="output"):
     trajectory: Trajectory | None = None
     usage: Usage | None = None
     model: str | None = None
+    broken_off: Literal["length", "content_filter"] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):

@@ -10,7 +10,7 @@ from deemster.records.marks import failed_votes
 from deemster.report.failing_samples import executed_samples
 from deemster.report.report_entries import NOT_APPLICABLE, MarkEntry, ScoreEntry
 from deemster.results import SampleEntry
-from deemster.text.escaping import escape_csv_cell
+from deemster.text.escaping import csv_line, escape_csv_cell
 from deemster.text.indented_json import json_number
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ PANELS = "failed_votes"
 def csv_rows(report: Report) -> Iterator[str]:
     """The lines of the table, the header first, each with its line end."""
     has_panels = bool(report.panels)
-    yield _row([*COLUMNS, *((PANELS,) if has_panels else ()), *(AGGREGATE if report.aggregate is not None else ())])
+    yield csv_line([*COLUMNS, *((PANELS,) if has_panels else ()), *(AGGREGATE if report.aggregate is not None else ())])
     nothing = [] if report.aggregate is None else [""] * len(AGGREGATE)
     for _, sample, executions in executed_samples(report):
         whole = [_truth(sample.aggregate.success), json_number(sample.aggregate.score)] if sample.aggregate else nothing
@@ -43,7 +43,7 @@ def csv_rows(report: Report) -> Iterator[str]:
             for name in report.metric_order:
                 mark = execution.marks.get(name)
                 votes = [_failed_votes(mark)] if has_panels else []
-                yield _row([*_cells(sample, execution.repetition, name, mark), *votes, *whole])
+                yield csv_line([*_cells(sample, execution.repetition, name, mark), *votes, *whole])
 
 
 def _cells(sample: SampleEntry, repetition: int, metric: str, mark: MarkEntry | None) -> list[str]:
@@ -71,11 +71,3 @@ def _failed_votes(mark: MarkEntry | None) -> str:
 
 def _truth(value: bool) -> str:  # noqa: FBT001 - the value itself is what is written
     return "true" if value else "false"
-
-
-def _row(cells: list[str]) -> str:
-    return ",".join(f'"{text.replace(chr(34), chr(34) * 2)}"' if _is_special(text) else text for text in cells) + "\n"
-
-
-def _is_special(text: str) -> bool:
-    return any(char in text for char in ',"\r\n')

@@ -47,6 +47,7 @@ from deemster.stats.debiased_estimates import PpiMean as PpiMean
 from deemster.stats.debiased_estimates import ppi_mean as ppi_mean
 from deemster.stats.drift_test import Drift as Drift
 from deemster.stats.drift_test import rate_drift as rate_drift
+from deemster.stats.effective_votes import effective_votes as effective_votes
 from deemster.stats.fisher_exact import fisher_exact as fisher_exact
 from deemster.stats.fleiss_gwet import Fleiss as Fleiss
 from deemster.stats.fleiss_gwet import fleiss_kappa as fleiss_kappa
@@ -108,7 +109,6 @@ from deemster.stats.proportion_intervals import Proportion as Proportion
 from deemster.stats.proportion_intervals import ProportionDifference as ProportionDifference
 from deemster.stats.proportion_intervals import clopper_pearson as clopper_pearson
 from deemster.stats.proportion_intervals import clustered_wilson as clustered_wilson
-from deemster.stats.proportion_intervals import count_prediction_limit as count_prediction_limit
 from deemster.stats.proportion_intervals import newcombe as newcombe
 from deemster.stats.proportion_intervals import tango as tango
 from deemster.stats.proportion_intervals import weighted_wilson as weighted_wilson

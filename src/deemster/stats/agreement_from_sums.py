@@ -7,12 +7,13 @@ Leading axes are stacks; undefined is NaN inside arrays.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats.nan_arithmetic import DUST, Floats, quotient
+from deemster.stats.sparse_rows import SparseRows
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 Weighting = Literal["nominal", "linear", "quadratic"]
@@ -251,8 +252,8 @@ def gwet_from_sums(
     return quotient(observed - chance, 1 - chance)
 
 
-def vote_features(votes: Floats, columns: NDArray[np.intp], *, raters: int, ordinal: bool) -> Any:
-    """What each way in which votes fall on classes adds to the sums of ``rater_agreement``: sparse.
+def vote_features(votes: Floats, columns: NDArray[np.intp], *, raters: int, ordinal: bool) -> SparseRows:
+    """What each way in which votes fall on classes adds to the sums of ``rater_agreement``.
 
     Its rows are the sums of the first column, then of the next; its columns are the ways. It is multiplied to whole
     numbers, so that sums are exact in every order.
@@ -263,8 +264,6 @@ def vote_features(votes: Floats, columns: NDArray[np.intp], *, raters: int, ordi
         raters: How many raters there are; a way that misses a vote does not count for Fleiss' kappa.
         ordinal: Whether the classes are ordered.
     """
-    from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
     cast = votes.sum(axis=1)
     complete = (cast == raters)[:, None] * votes
     features = (
@@ -283,7 +282,7 @@ def vote_features(votes: Floats, columns: NDArray[np.intp], *, raters: int, ordi
     every = np.concatenate(rows, axis=1)
     way, number = np.nonzero(every)
     shape = ((int(columns.max()) + 1) * every.shape[1], len(votes))
-    return csr_array((every[way, number], (columns[way] * every.shape[1] + number, way)), shape=shape)
+    return SparseRows(columns[way] * every.shape[1] + number, way, every[way, number], shape=shape)
 
 
 def rater_agreement(sums: Floats, *, size: int, raters: int, ordinal: bool) -> dict[str, Floats]:

@@ -69,3 +69,16 @@ def normal_quantile(confidence: float = 0.95) -> float:
     1.959964
     """
     return NormalDist().inv_cdf((1 + check_confidence(confidence)) / 2)
+
+
+def shared_confidence(intervals: int, confidence: float) -> float:
+    """The level of each of several intervals, at which all hold together with a given confidence.
+
+    1 - (1 - confidence)/m, by Bonferroni's inequality, whatever the intervals have to do with each other.
+
+    Reference: O. J. Dunn, Multiple comparisons among means, JASA 56 (1961).
+
+    >>> round(shared_confidence(3, 0.95), 4), shared_confidence(0, 0.95)
+    (0.9833, 0.95)
+    """
+    return 1 - (1 - confidence) / max(1, intervals)

@@ -69,8 +69,9 @@ def fisher_interval(
 def pearson(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> Correlation:
     """Pearson's product-moment correlation: Σ(x-x̄)(y-ȳ)/√(Σ(x-x̄)²·Σ(y-ȳ)²).
 
-    ±1 is a straight line, 0 no linear relation. The p-value is exact for normal data: (1+r)/2 is
-    Beta(n/2-1, n/2-1) where there is no relation. Undefined (None) below 3 pairs or where a side is constant.
+    ±1 is a straight line, 0 no linear relation. The p-value is exact for normal data, where
+    r·√((n-2)/(1-r²)) is Student's t with n - 2 degrees of freedom if there is no relation. Undefined (None) below 3
+    pairs or where a side is constant.
 
     Args:
         x: Numbers; a pair with None or NaN on a side is left out and counted as missing.
@@ -93,9 +94,7 @@ def pearson(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> Correlat
     # Scaled to 1, so that squares of very large and very small numbers exist.
     a, b = _scaled(first), _scaled(second)
     value = _snapped(float(a @ b) / math.sqrt(float(a @ a) * float(b @ b)))
-    from scipy.special import betainc  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
-    p_value = min(1.0, 2 * float(betainc(n / 2 - 1, n / 2 - 1, (1 - abs(value)) / 2)))
+    p_value = _linear_tail(value, n)
     return _correlation(value, p_value, n=n, missing=missing, method="pearson", confidence=confidence)
 
 
@@ -126,11 +125,10 @@ def spearman(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> Correla
     if n < 3 or not a.any() or not b.any():
         return _correlation(None, None, n=n, missing=missing, method="spearman", confidence=confidence)
     value = _snapped(float(a @ b) / math.sqrt(float(a @ a) * float(b @ b)))
-    rest = (1 + value) * (1 - value)
     if n <= LARGEST_EXACT_SPEARMAN:
         p_value = _permutation_tail(centred_ranks(first).tolist(), centred_ranks(second).tolist())
     else:
-        p_value = 2 * t_cdf(-abs(value) * math.sqrt((n - 2) / rest), n - 2) if rest > 0 else 0.0
+        p_value = _linear_tail(value, n)
     return _correlation(value, p_value, n=n, missing=missing, method="spearman", confidence=confidence)
 
 
@@ -193,6 +191,12 @@ def _scaled(values: Floats) -> Floats:
     shrunk = values / np.abs(values).max()
     centred = shrunk - shrunk.mean()
     return np.asarray(centred / np.abs(centred).max())
+
+
+def _linear_tail(value: float, n: int) -> float:
+    """The p-value of n pairs, of which r·√((n-2)/(1-r²)) is Student's t with n - 2 degrees of freedom."""
+    rest = (1 + value) * (1 - value)
+    return 2 * t_cdf(-abs(value) * math.sqrt((n - 2) / rest), n - 2) if rest > 0 else 0.0
 
 
 def _snapped(value: float) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deemster.stats._number_arrays import finite_vector
+from deemster.stats.beta_distribution import beta_quantile
 from deemster.stats.bounded_mean import ENOUGH_DIFFERENT, SKEWNESS_WEIGHT, BoundedUnits, bounded_units, unbend_t
 from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
 from deemster.stats.empirical_likelihood import furthest_mean, likelihood_ratios
@@ -287,8 +288,6 @@ def _detectable_drop(units: BoundedUnits, confidence: float, power: float) -> fl
     errors sqrt((s² + d(1 - d))/n) as the power asks for. Where few units changed, the unit that the interval imagines
     counts too, and ``fewest_flips`` of the units must fall.
     """
-    from scipy.special import betaincinv  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
     if not 0 < power < 1:
         raise ValueError(f"The power lies strictly between 0 and 1, not at {power!r}.")
     by_flips = imagined = 0.0
@@ -296,7 +295,7 @@ def _detectable_drop(units: BoundedUnits, confidence: float, power: float) -> fl
         needed = fewest_flips(confidence)
         if units.n < needed:
             return None
-        by_flips, imagined = float(betaincinv(needed, units.n - needed + 1, power)), 1 / units.n
+        by_flips, imagined = beta_quantile(power, needed, units.n - needed + 1), 1 / units.n
     freedom = max(1, units.n - 1)
     reach = t_quantile(confidence, freedom) + math.copysign(t_quantile(abs(2 * power - 1), freedom), power - 0.5)
     share = math.copysign(reach**2 / units.n, reach)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats._label_codes import cluster_codes
 from deemster.stats._number_arrays import finite_vector
+from deemster.stats.beta_distribution import beta_cdf
 from deemster.stats.bootstrap_resampling import BLOCK_BYTES, drawn_seed
 from deemster.stats.means import exact_mean
 from deemster.stats.nan_arithmetic import Floats
@@ -105,11 +106,8 @@ def mcnemar(b: int, c: int) -> McNemar:
     n, fewer = first + second, min(first, second)
     if n == 0:
         return McNemar(n=0)
-    from scipy.special import betainc  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
-    # The binomial tail by the incomplete beta function, which keeps four digits more of it than `bdtr` does.
-    up_to = float(betainc(n - fewer, fewer + 1, 0.5))
-    below = float(betainc(n - fewer + 1, fewer, 0.5)) if fewer else 0.0
+    up_to = beta_cdf(0.5, n - fewer, fewer + 1)
+    below = beta_cdf(0.5, n - fewer + 1, fewer) if fewer else 0.0
     plain = (first - second) ** 2 / n
     corrected = max(0, abs(first - second) - 1) ** 2 / n
     return McNemar(

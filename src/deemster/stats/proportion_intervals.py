@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
+from deemster.stats.beta_distribution import beta_quantile
 from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence, normal_quantile
 from deemster.stats.find_root import find_root
 from deemster.stats.means import Mean
@@ -77,11 +78,9 @@ def clopper_pearson(successes: int, n: int, *, confidence: float = 0.95) -> Prop
     check_confidence(confidence)
     if n == 0:
         return Proportion(n=n)
-    from scipy.special import betaincinv  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
     tail = (1 - confidence) / 2
-    lower = 0.0 if successes == 0 else float(betaincinv(successes, n - successes + 1, tail))
-    upper = 1.0 if successes == n else float(betaincinv(successes + 1, n - successes, 1 - tail))
+    lower = 0.0 if successes == 0 else beta_quantile(tail, successes, n - successes + 1)
+    upper = 1.0 if successes == n else beta_quantile(1 - tail, successes + 1, n - successes)
     return Proportion(
         value=successes / n, n=n, interval=ConfidenceInterval(lower, upper, confidence, method="clopper-pearson")
     )
@@ -247,38 +246,6 @@ def weighted_wilson(shares: ArrayLike, weights: ArrayLike, *, most: float, confi
     size = min(max(size, least), most)
     share = 1.0 if (values == 1).all() else 0.0 if (values == 0).all() else min(1.0, total / clusters)
     return msgspec.structs.replace(wilson(share * size, size, confidence=confidence), value=share)
-
-
-def count_prediction_limit(observed: float, periods: float, *, level: float = 0.05) -> int:
-    """The smallest number that the count of one more period exceeds with a chance of at most ``level``.
-
-    Counts are Poisson, and their rate has Jeffreys' prior. So the next count is negative binomial:
-    P(X > c) = I_{1/(1 + periods)}(c + 1, observed + 1/2), the regularised incomplete beta function. Nothing observed in
-    few periods leaves room for a count above 0.
-
-    Reference: G. J. Hahn, W. Q. Meeker, L. A. Escobar, Statistical Intervals (2017), section 16.1.
-
-    Args:
-        observed: The events of all earlier periods.
-        periods: How many earlier periods there are.
-        level: The chance of a count above the limit.
-
-    Raises:
-        ValueError: A number is negative or not finite, there is no period, or the level is not between 0 and 1.
-
-    >>> [count_prediction_limit(observed, 4) for observed in (0, 8, 80)]
-    [1, 5, 29]
-    """
-    if not (0 <= observed < math.inf and 0 < periods < math.inf and 0 < level < 1):
-        raise ValueError(f"No limit follows from {observed} events in {periods} periods at the level {level}.")
-    from scipy.special import betainc  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
-    limit = int(observed / periods)
-    while betainc(limit + 1, observed + 0.5, 1 / (1 + periods)) > level:
-        limit += 1
-    while limit > 0 and betainc(limit, observed + 0.5, 1 / (1 + periods)) <= level:
-        limit -= 1
-    return limit
 
 
 def _wilson_ends(successes: float, n: float, z: float) -> tuple[float, float]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from deemster.stats.confidence_interval import shared_confidence
+
 
 def pair_confidence(runs: int, confidence: float) -> float:
     """The level of the interval of each pair of K runs, at which all pairs hold together with a given confidence.
 
-    1 - α/(K(K - 1)/2), by Bonferroni's inequality.
-
     >>> round(pair_confidence(3, 0.95), 4)
     0.9833
     """
-    return 1 - (1 - confidence) / max(1, runs * (runs - 1) // 2)
+    return shared_confidence(runs * (runs - 1) // 2, confidence)
 
 
 def rank_ranges(

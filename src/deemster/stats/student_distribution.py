@@ -6,7 +6,8 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
-_EPSILON = 2.0**-52
+from deemster.stats.beta_distribution import beta_fraction
+
 # The error after a step of Newton's method is about the square of the step.
 _LAST_STEP = 1e-9
 # From so many degrees on, the quantile is a series in 1/degrees.
@@ -14,7 +15,6 @@ _SERIES_DEGREES = 1000
 # From so many degrees on, the ratio of gamma functions is a series; below it neither of them overflows.
 _GAMMA_SERIES_DEGREES = 200
 _MOST_STEPS = 100
-_MOST_TERMS = 10_000
 
 
 @lru_cache(maxsize=4096)
@@ -103,7 +103,7 @@ def _central_probability(t: float, degrees: float) -> float:
     if t * t > 3:
         return 1 - _tail_probability(t, degrees)
     share = t * t / (degrees + t * t)
-    return 2 * t * _density(t, degrees) * _beta_fraction(0.5, degrees / 2, share)
+    return 2 * t * _density(t, degrees) * beta_fraction(0.5, degrees / 2, share)
 
 
 def _tail_probability(t: float, degrees: float) -> float:
@@ -113,7 +113,7 @@ def _tail_probability(t: float, degrees: float) -> float:
     if t * t <= 3:
         return 1 - _central_probability(t, degrees)
     share = degrees / (degrees + t * t)
-    return 2 * t * _density(t, degrees) * _beta_fraction(degrees / 2, 0.5, share) / degrees
+    return 2 * t * _density(t, degrees) * beta_fraction(degrees / 2, 0.5, share) / degrees
 
 
 def _normal_deviate(t: float, degrees: float) -> float:
@@ -136,25 +136,3 @@ def _gamma_ratio(x: float) -> float:
         return math.gamma(x + 0.5) / math.gamma(x)
     series = 1 - 1 / (8 * x) + 1 / (128 * x**2) + 5 / (1024 * x**3) - 21 / (32_768 * x**4) - 399 / (262_144 * x**5)
     return math.sqrt(x) * series
-
-
-def _beta_fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function, by Lentz's method."""
-    c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
-    fraction = d
-
-    for m in range(1, _MOST_TERMS):
-        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        d = 1 / (1 + even * d)
-        c = 1 + even / c
-        fraction *= c * d
-
-        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
-        d = 1 / (1 + odd * d)
-        c = 1 + odd / c
-        fraction *= c * d
-
-        if abs(c * d - 1) <= _EPSILON:
-            break
-
-    return fraction

@@ -66,7 +66,7 @@ def find_runs(
 def find_run(
     connection: Connection, where: str, name: str, *, kind: str | None = None, beside: RunFacts | None = None
 ) -> RunRow:
-    """One run, by its id, the beginning of its id, its label, or as `latest`, `previous` or `baseline`.
+    """One run, by its id, a beginning of it, its label, as `latest`, `previous` or `baseline`, or `EXPERIMENT/LABEL`.
 
     Args:
         connection: A connection.
@@ -85,6 +85,7 @@ def find_run(
 
     run = _find_baseline_run(connection, where, beside) if name == "baseline" else None
     run = run or _find_by_id(connection, where, name) or _find_by_label(connection, where, name)
+    run = run or _find_in_experiment(connection, where, name)
     if run is None:
         raise _no_such_run(connection, where, name)
     return run
@@ -134,6 +135,52 @@ def _find_by_label(connection: Connection, where: str, label: str) -> RunRow | N
         if run.facts.get("label") == label:
             return run
     return None
+
+
+def find_experiment(connection: Connection, where: str, name: str) -> str | None:
+    """The id of an experiment, by its id, the only beginning of it, or as `latest`; None where there is none.
+
+    Args:
+        connection: A connection.
+        where: How messages name the store.
+        name: How it is called; `latest` is that of the newest run which belongs to one.
+
+    Raises:
+        StoreError: Several begin so, or the database refuses.
+    """
+    if name == "latest":
+        newest = "SELECT experiment FROM runs WHERE experiment IS NOT NULL AND status <> ? ORDER BY number DESC LIMIT 1"
+        return next((experiment for (experiment,) in connection.read(newest, (BEGINNING,))), None)
+
+    beginning = clean_text(name)
+    if not beginning:
+        return None
+    sql = "SELECT DISTINCT experiment FROM runs WHERE substr(experiment, 1, ?) = ? ORDER BY experiment"
+    ids = [experiment for (experiment,) in connection.read(sql, (len(beginning), beginning))]
+    if beginning in ids:
+        return beginning
+    if len(ids) > 1:
+        raise store_error(where, f"Several experiments begin with `{name}`: {list_names(ids, limit=5)}.")
+    return next(iter(ids), None)
+
+
+def _find_in_experiment(connection: Connection, where: str, name: str) -> RunRow | None:
+    """The run that `EXPERIMENT/LABEL` names; None where there is no such experiment.
+
+    Raises:
+        StoreError: The experiment has no run of that label.
+    """
+    beginning, slash, label = name.partition("/")
+    experiment = find_experiment(connection, where, beginning) if slash else None
+    if experiment is None:
+        return None
+
+    runs = find_runs(connection, where, {"experiment = ?": experiment}, on_damage=lambda _: None)
+    labels = [str(run.facts.get("label")) for run in runs]
+    if label not in labels:
+        hint = did_you_mean(label, reversed(labels))
+        raise store_error(where, f"The experiment `{experiment}` has no run `{label}`. {hint}")
+    return runs[labels.index(label)]
 
 
 def _no_such_run(connection: Connection, where: str, name: str) -> StoreError:

@@ -17,7 +17,10 @@ OnDamage: TypeAlias = Callable[[str], None] | None
 # The status of a run whose samples are still being written. No reader sees such a run.
 BEGINNING = "beginning"
 _STATUSES = (*get_args(RunStatus), BEGINNING)
-_TEXTS = ("id", "kind", "suite", "dataset", "fingerprint", "seed", "reason", "started_at", "tool_version")
+_TEXTS = (
+    *("id", "kind", "suite", "dataset", "fingerprint", "seed", "reason", "started_at", "tool_version"),
+    "experiment",
+)
 _COLUMNS = RunFacts.__struct_fields__
 _JSON_COLUMNS = ("identity", "facts")
 _PLAIN_COLUMNS = tuple(column for column in _COLUMNS if column not in _JSON_COLUMNS)
@@ -61,6 +64,9 @@ def _run_checksum(values: Mapping[str, Any]) -> int:
     if not TRAITS[values["kind"]].has_end:
         # The samples of a recording are counted as they come, without a new check sum.
         checked["samples"] = 0
+    if checked["experiment"] is None:
+        # Runs of earlier versions belong to none, and their check sums know nothing of it.
+        del checked["experiment"]
     return crc32(values["identity"] + values["facts"], crc32(repr(tuple(checked.values())).encode()))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from typing import NamedTuple
 
 from deemster.store._begin_run import delete_abandoned_runs
@@ -41,7 +41,8 @@ def runs_to_prune(
 
     Args:
         store: Where they are.
-        keep: All but the newest so many of each suite, or of each dataset where there is no suite.
+        keep: All but the newest so many of each suite, or of each dataset where there is no suite; an experiment counts
+            as one.
         since: Only those begun at this time or later, in RFC 3339.
         until: Only those begun before this time.
         status: Only those of this status; `keep` counts no others then.
@@ -54,11 +55,11 @@ def runs_to_prune(
         return []
     found: list[RunRow] = []
     baselines = {baseline.run for baseline in store.baselines()}
-    seen: Counter[tuple[str, str | None, str]] = Counter()
+    seen: dict[tuple[str, str | None, str], set[str]] = defaultdict(set)
     for run in store.runs(status=status, on_damage=on_damage):
         group = (run.kind, run.suite, "" if run.suite is not None else run.dataset)
-        seen[group] += 1
-        is_kept = (keep is not None and seen[group] <= keep) or run.id in baselines
+        seen[group].add(run.experiment or run.id)
+        is_kept = (keep is not None and len(seen[group]) <= keep) or run.id in baselines
         is_in_time = (since is None or run.started_at >= since) and (until is None or run.started_at < until)
         if is_kept or not is_in_time:
             continue

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from deemster import __version__
 from deemster.errors import Issue, LeaseError, StorageError, StoreError, is_storage_failure, visible
@@ -136,6 +137,7 @@ def _file(store: Store, header: RunFileHeader, run_ids: Sequence[str]) -> Iterat
 def _heads(run: RunRow) -> Iterator[bytes]:
     """The lines that say what a run and its scorings are."""
     known: dict[str, Any] = {name: getattr(run, name) for name in RunLine.__struct_fields__}
+    known["experiment"] = run.experiment or UNSET
     known["facts"] = {name: fact for name, fact in run.facts.items() if name != IMPORTED_FACT}
     yield encode_line(RunLine(**known))
     for scoring in run.scorings:

@@ -76,6 +76,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
         tool_version: The version of this package.
         identity: Plain JSON that must be the same for a run to be resumed.
         facts: Plain JSON from which, with the outputs and marks, its report is derived again.
+        experiment: The experiment that it belongs to; None for a run of its own.
     """
 
     id: Id
@@ -94,6 +95,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     tool_version: Plain
     identity: Mapping[str, Any] = FrozenDict()
     facts: Mapping[str, Any] = FrozenDict()
+    experiment: Id | None = None
 
     @property
     def traits(self) -> RunTraits:
@@ -193,7 +195,7 @@ class BaselineRow(msgspec.Struct, frozen=True, kw_only=True):
     facts: BaselineFacts
 
 
-LabelOrder: TypeAlias = Literal["random", "disputed", "uncertain"]
+LabelOrder: TypeAlias = Literal["random", "disputed", "uncertain", "chosen"]
 
 
 class LabelFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -209,7 +211,8 @@ class LabelFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         verdict: `pass` or `fail`, or the label of an option of the criterion; None for a skipped one.
         skip_reason: Why it was skipped; None for a verdict.
         note: What else the person wrote.
-        order: How the sample came to the person: drawn at random, the disputed first, or the uncertain first.
+        order: How the sample came to the person: drawn at random, the disputed or the uncertain first, or the person
+            chose it.
         probability: How probable it was that this sample is drawn; None where samples were not drawn at random.
         seed: The seed of the draw.
     """

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from deemster.errors import did_you_mean, list_names, visible
 from deemster.formats.document import DEPTH
@@ -26,6 +27,9 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_
 
 class RunLine(RunFacts, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="line", tag="run"):
     """What a run is, and how it ended."""
+
+    # A run that belongs to none lacks the key, as in files of earlier versions.
+    experiment: Id | UnsetType = UNSET  # type: ignore[assignment]
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -121,7 +125,7 @@ _encode = msgspec.json.Encoder().encode
 decode_line = msgspec.json.Decoder(Line).decode
 # Records that have fields with defaults where they begin; a file has all of them.
 _WHOLE: Mapping[type, tuple[str, ...]] = {
-    RunLine: RunFacts.__struct_fields__,
+    RunLine: tuple(name for name in RunFacts.__struct_fields__ if name != "experiment"),
     ScoringLine: ScoringFacts.__struct_fields__,
 }
 _KINDS = ("run", "scoring", "sample", "output", "marks", "entry", "label", "end")

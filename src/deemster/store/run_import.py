@@ -136,7 +136,9 @@ def _import_run(
             # Read as strictly as when it was checked: integers of any size stay what they are.
             line = parse_line(data)
         if isinstance(line, RunLine):
-            received = msgspec.structs.replace(line, facts={**line.facts, IMPORTED_FACT: True})
+            received = msgspec.structs.replace(
+                line, facts={**line.facts, IMPORTED_FACT: True}, experiment=line.experiment or None
+            )
             lease = insert_run(pool, received, None)
             leases.append(lease)
             inserter = _RunInserter(pool, lease, received)

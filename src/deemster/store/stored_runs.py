@@ -11,7 +11,7 @@ from deemster.records import Exchange, Execution, MetricCard, SampleFacts
 from deemster.store._baseline_table import find_baseline, read_baselines
 from deemster.store._database import ConnectionPool, storage_error, store_error
 from deemster.store._execution_rows import select_marks
-from deemster.store._find_runs import find_run, find_run_number, find_runs
+from deemster.store._find_runs import find_experiment, find_run, find_run_number, find_runs
 from deemster.store._label_table import read_labels
 from deemster.store._row_encoding import encode_id
 from deemster.store._run_reader import RunReader
@@ -65,6 +65,7 @@ class StoredRuns:
         dataset: str | None = None,
         kind: RunKind | None = None,
         status: RunStatus | None = None,
+        experiment: str | None = None,
         since: str | None = None,
         until: str | None = None,
         limit: int | None = None,
@@ -77,6 +78,7 @@ class StoredRuns:
             dataset: Only those of this dataset.
             kind: Only those of this kind.
             status: Only those of this status.
+            experiment: Only those of this experiment.
             since: Only those begun at this time or later, in RFC 3339.
             until: Only those begun before this time.
             limit: At most so many.
@@ -90,6 +92,7 @@ class StoredRuns:
             "dataset = ?": dataset,
             "kind = ?": kind,
             "status = ?": status,
+            "experiment = ?": experiment,
             "started_at >= ?": since,
             "started_at < ?": until,
         }
@@ -117,11 +120,21 @@ class StoredRuns:
             fault = self.pool.database.find_fault(connection)
         return None if fault is None else f"{self.where}: {_damaged(fault)}"
 
+    def find_experiment(self, name: str) -> str | None:
+        """The id of an experiment, by its id, a beginning that only it has, or as `latest`; None where there is none.
+
+        Raises:
+            StoreError: Several begin so, or the database refuses.
+        """
+        with self.pool.read_transaction() as connection:
+            return find_experiment(connection, self.where, name)
+
     def run(self, name: str, *, kind: RunKind | None = None, beside: RunFacts | None = None) -> RunRow:
         """One run.
 
         Args:
-            name: Its id, a beginning that only its id has, its label, `latest`, `previous` or `baseline`.
+            name: Its id, a beginning that only its id has, its label, `latest`, `previous`, `baseline`, or
+                `EXPERIMENT/LABEL`, where the experiment is named in the same way.
             kind: The only kind that `latest` looks at.
             beside: The run whose suite's baseline is meant by `baseline`; the latest run unless given.
 

@@ -1,4 +1,5 @@
 from deemster.targets._http_reply import ReplyPaths as ReplyPaths
+from deemster.targets.chat_target import ChatTarget as ChatTarget
 from deemster.targets.command_target import CommandTarget as CommandTarget
 from deemster.targets.http_target import HttpLimits as HttpLimits
 from deemster.targets.http_target import HttpTarget as HttpTarget

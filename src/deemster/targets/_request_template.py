@@ -4,64 +4,67 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from deemster.errors import ConfigurationError, Issue, did_you_mean, visible
+from deemster.errors import ConfigurationError, Issue, did_you_mean, list_names, visible
 from deemster.formats.json_values import name_kind, pointer, value_issues
 from deemster.records import Invocation
 from deemster.targets._json_path import parse_path, value_at
 
-ROOTS = ("input", "id", "repetition")
+ROOTS = ("input", "id", "repetition", "settings")
+# What has parts.
+_MAPS = ("input", "settings")
 _PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
 _NEVER_GIVEN = ("expected_output", "expected", "metadata", "tags")
 Path: TypeAlias = tuple[str | int, ...]
 TemplateFiller: TypeAlias = Callable[[Invocation], Any]
 
 
-def template_issues(value: Any, path: Path = ("body",)) -> Iterator[tuple[Path, str]]:
+def template_issues(value: Any, path: Path = ("body",), *, roots: Sequence[str] = ROOTS) -> Iterator[tuple[Path, str]]:
     """Everything that is wrong with a template, each with the path to it.
 
     Args:
         value: Plain data.
         path: The path to it.
+        roots: What its placeholders may begin with.
     """
     yield from value_issues(value, path)
-    yield from _place_issues(value, path)
+    yield from _place_issues(value, path, roots)
 
 
-def _place_issues(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+def _place_issues(value: Any, path: Path, roots: Sequence[str]) -> Iterator[tuple[Path, str]]:
     if isinstance(value, Mapping):
         for key, entry in value.items():
             if "{{" in str(key):
                 yield (*path, key), f"`{pointer(path)}` has a placeholder in a key; they stand in values."
-            yield from _place_issues(entry, (*path, key))
+            yield from _place_issues(entry, (*path, key), roots)
     elif isinstance(value, list):
         for index, entry in enumerate(value):
-            yield from _place_issues(entry, (*path, index))
+            yield from _place_issues(entry, (*path, index), roots)
     elif isinstance(value, str):
         for place in _PLACE.findall(value):
-            if (message := _placeholder_issue(place)) is not None:
+            if (message := _placeholder_issue(place, roots)) is not None:
                 yield path, message
 
 
-def _placeholder_issue(place: str) -> str | None:
+def _placeholder_issue(place: str, roots: Sequence[str]) -> str | None:
     """What is wrong with the path inside a placeholder; None where it is right."""
     try:
         root, *steps = parse_path(place)
     except ValueError as error:
         return f"`{{{{{visible(place, limit=80)}}}}}` is no placeholder: {error}"
     if root in _NEVER_GIVEN:
-        there = "`{{input}}`, `{{id}}` and `{{repetition}}`"
-        return f"`{{{{{place}}}}}` is never given to a target. There are {there}."
-    if root not in ROOTS:
-        near = did_you_mean(str(root), ROOTS)
+        there = list_names([f"{{{{{name}}}}}" for name in roots])
+        return f"`{{{{{place}}}}}` is never given to a target. There is {there}."
+    if root not in roots:
+        near = did_you_mean(str(root), roots)
         inside = f" An entry of the input is `{{{{input.{visible(place, limit=80)}}}}}`." if not steps else ""
         return f"`{{{{{visible(place, limit=80)}}}}}` names nothing a target is given. {near}{inside}"
-    return f"`{{{{{place}}}}}`: only the input has parts." if steps and root != "input" else None
+    return f"`{{{{{place}}}}}`: only the input has parts." if steps and root not in _MAPS else None
 
 
-def compile_template(template: Any) -> TemplateFiller:
+def compile_template(template: Any, *, roots: Sequence[str] = ROOTS) -> TemplateFiller:
     """A function that fills a template for an invocation, in one pass: filled-in text is not filled again.
 
     A text that is one placeholder and nothing else becomes the value with its type; in a longer text, text stays as it
@@ -69,6 +72,7 @@ def compile_template(template: Any) -> TemplateFiller:
 
     Args:
         template: Plain data with placeholders such as `{{input.question}}`.
+        roots: What its placeholders may begin with.
 
     Raises:
         ConfigurationError: A placeholder names nothing a target is given.
@@ -77,7 +81,7 @@ def compile_template(template: Any) -> TemplateFiller:
     >>> fill(Invocation("a", {"country": "France"}, 1))
     {'q': 'Capital of France?', 'n': 1}
     """
-    issues = [Issue(message) for _, message in template_issues(template)]
+    issues = [Issue(message) for _, message in template_issues(template, roots=roots)]
     if issues:
         raise ConfigurationError(issues)
     return _compile(template)
@@ -102,8 +106,10 @@ def _compile(template: Any) -> TemplateFiller:
     if only is not None and "{{" not in only[1]:
         return _value(only[1])
     texts = _PLACE.split(template)
-    makers = [_value(part) if number % 2 else part for number, part in enumerate(texts)]
-    return lambda invocation: "".join(part if isinstance(part, str) else _text(part(invocation)) for part in makers)
+    pieces = [_value(text) if number % 2 else text for number, text in enumerate(texts)]
+    return lambda invocation: "".join(
+        part if isinstance(part, str) else value_text(part(invocation)) for part in pieces
+    )
 
 
 def _value(place: str) -> TemplateFiller:
@@ -112,26 +118,31 @@ def _value(place: str) -> TemplateFiller:
         return lambda invocation: invocation.id
     if root == "repetition":
         return lambda invocation: invocation.repetition
-    if not steps:
-        return lambda invocation: invocation.input
-    return lambda invocation: _part(invocation.input, steps)
+    whole = "settings" if root == "settings" else "input"
+    return lambda invocation: _part(getattr(invocation, whole), steps, whole)
 
 
-def _part(given: Any, steps: list[str | int]) -> Any:
-    """A part of the input.
+def _part(given: Any, steps: list[str | int], whole: str) -> Any:
+    """A part of the input or of the settings.
 
     Raises:
-        LookupError: The sample's input has none.
+        LookupError: There is no such part.
     """
     try:
         return value_at(given, steps)
     except LookupError:
         names = [name for name in given if isinstance(name, str)]
         near = f" {did_you_mean(str(steps[0]), names)}" if names and steps[0] not in given else ""
-        raise LookupError(f"The input has no `{pointer(('input', *steps))}`.{near}") from None
+        verb = "have" if whole == "settings" else "has"
+        raise LookupError(f"The {whole} {verb} no `{pointer((whole, *steps))}`.{near}") from None
 
 
-def _text(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """A value inside a longer text: text as it is, anything else as compact JSON.
+
+    Raises:
+        LookupError: It is not JSON.
+    """
     if isinstance(value, str):
         return value
     try:

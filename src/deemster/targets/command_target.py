@@ -15,10 +15,11 @@ import msgspec
 from deemster.errors import ConfigurationError, Issue, did_you_mean, visible
 from deemster.formats.json_values import name_kind
 from deemster.models.clock import Clock
-from deemster.models.secret_redaction import Secrets, is_secret_name
+from deemster.models.secret_redaction import Secrets, is_secret_name, named_secrets
 from deemster.records import Invocation, Output, TargetFailure
 from deemster.targets._run_subprocess import CommandResult, run_command
 from deemster.targets._target_retry import Answer, TargetRetry
+from deemster.targets._target_settings import as_variables, check_settings, settings_identity, variable_issues
 
 TIMEOUT_S = 300.0
 Form: TypeAlias = Literal["auto", "text", "json"]
@@ -48,6 +49,7 @@ class CommandTarget:
         output: How the answer is read. `text` is text as it is; `json` is a map with `text` and, where there is more,
             `retrieved`, `trajectory`, `usage`, `model`; `auto` is such a map where the whole answer is a JSON object
             with the key `text`, and text otherwise.
+        settings: Further variables of its environment, by name: text as it is, other values as JSON.
 
     Attributes:
         identity: What can change an answer beside the input.
@@ -68,9 +70,12 @@ class CommandTarget:
         env: Sequence[str] | None = None,
         cwd: str | Path | None = None,
         output: Form = "auto",
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
+        self._settings = check_settings(settings)
         folder = None if cwd is None else str(cwd)
         issues = [*argv_issues(argv), *env_issues(env, os.environ), *form_issues(output)]
+        issues += [("settings", message) for message in variable_issues(self._settings)]
         issues = issues or list(program_issues(argv[0], folder))
         if issues:
             raise ConfigurationError(Issue(message) for _, message in issues)
@@ -79,8 +84,9 @@ class CommandTarget:
         self.concurrency = concurrency
         self._env = None if env is None else tuple(env)
         environ = self._environ()
-        self.secrets = Secrets(value for name, value in environ.items() if is_secret_name(name))
-        self.identity: Mapping[str, Any] = {"command": self._identity()}
+        hidden = [value for name, value in environ.items() if is_secret_name(name)]
+        self.secrets = Secrets([*hidden, *named_secrets(self._settings)])
+        self.identity: Mapping[str, Any] = {"command": self._identity(), **settings_identity(self._settings)}
 
     def __repr__(self) -> str:
         return f"CommandTarget({self.secrets.redact(repr(list(self._argv)))})"
@@ -131,9 +137,10 @@ class CommandTarget:
         return f"{said} It said: {tail}" if tail else said
 
     def _environ(self) -> dict[str, str]:
+        settings = as_variables(self._settings)
         if self._env is None:
-            return dict(os.environ)
-        return {name: os.environ[name] for name in (*ALWAYS, *self._env) if name in os.environ}
+            return dict(os.environ) | settings
+        return {name: os.environ[name] for name in (*ALWAYS, *self._env) if name in os.environ} | settings
 
     def _identity(self) -> dict[str, Any]:
         """The command, and a digest of every file it names: a program that changed is another one."""

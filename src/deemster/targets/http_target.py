@@ -21,11 +21,12 @@ from deemster.models.clock import Clock, SystemClock
 from deemster.models.http_endpoint import Endpoint, HttpResponse
 from deemster.models.model_call import CallFailure, ClientResult, ModelCaller
 from deemster.models.model_roles import CONCURRENCY, Role
-from deemster.models.secret_redaction import is_secret_name
+from deemster.models.secret_redaction import is_secret_name, named_secrets
 from deemster.records import Invocation, Output, TargetFailure
 from deemster.records.output import with_latency
 from deemster.targets._http_reply import ReplyPaths, parse_reply
 from deemster.targets._request_template import compile_template, is_fixed, template_issues
+from deemster.targets._target_settings import check_settings, settings_identity
 
 METHODS = ("POST", "GET", "PUT", "PATCH")
 LONGEST = 16 * 2**20
@@ -89,6 +90,7 @@ class HttpTarget:
         limits: How patient it is, and how many requests it gets.
         api_key: Sent as `Authorization: Bearer ...`, and shown nowhere.
         hidden: Further values that must be shown nowhere.
+        settings: What placeholders such as `{{settings.skill}}` stand for.
 
     Attributes:
         identity: What can change an answer beside the input.
@@ -111,7 +113,9 @@ class HttpTarget:
         limits: HttpLimits = USUAL_LIMITS,
         api_key: str | None = None,
         hidden: Iterable[str] = (),
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
+        self._settings = check_settings(settings)
         given = dict(headers or {})
         issues = [
             Issue(message) for _, message in (*url_issues(url), *method_issues(method, body), *header_issues(given))
@@ -124,7 +128,7 @@ class HttpTarget:
             key=api_key,
             method=method,
             headers={"Accept": "*/*"} | _typed(body) | given,
-            hidden=[*secret, *(value.rpartition(" ")[2] for value in secret), *hidden],
+            hidden=[*secret, *(value.rpartition(" ")[2] for value in secret), *hidden, *named_secrets(self._settings)],
         )
         self.secrets = self._endpoint.secrets
         self._fill = None if method == "GET" else compile_template("{{input}}" if body is None else to_json_value(body))
@@ -136,7 +140,10 @@ class HttpTarget:
         except ValueError as error:
             raise ConfigurationError(str(error)) from None
         self.concurrency: int | None = None if limits.concurrency is None else self._role.bounds[1]
-        self.identity: Mapping[str, Any] = {"http": self._identity(method, given, body)}
+        self.identity: Mapping[str, Any] = {
+            "http": self._identity(method, given, body),
+            **settings_identity(self._settings),
+        }
         self._circuit = CircuitBreaker(self._endpoint.url)
         self._clock: Clock = SystemClock()
         # A rate limiter belongs to the event loop it was made in.
@@ -190,6 +197,8 @@ class HttpTarget:
 
     async def call_async(self, invocation: Invocation) -> Output | TargetFailure | None:
         """What the endpoint answers; a failure where it does not; None where it was not asked at all."""
+        if self._settings:
+            invocation = msgspec.structs.replace(invocation, settings=self._settings)
         try:
             request = self._request(invocation)
         except LookupError as error:

@@ -18,9 +18,11 @@ from deemster.errors import ConfigurationError
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats.json_values import to_json_value
 from deemster.models.clock import Clock
+from deemster.models.secret_redaction import Secrets, named_secrets
 from deemster.models.worker_threads import WorkerThreads
 from deemster.records import Invocation, Output, TargetFailure, freeze
 from deemster.targets._target_retry import TargetRetry
+from deemster.targets._target_settings import check_settings, settings_identity
 
 _AT_ONCE = 64
 
@@ -35,9 +37,11 @@ class PythonTarget:
             thread.
         retries: How often a call that raised is made again.
         concurrency: How many calls may be under way; what the run says unless given.
+        settings: What the function gets beside the input: as its parameter `settings`, or as ``invocation.settings``.
 
     Raises:
-        ConfigurationError: It cannot be called with one argument, or a setting is out of range.
+        ConfigurationError: It cannot be called with one argument, takes no settings although there are some, or a
+            setting is out of range.
     """
 
     def __init__(
@@ -47,6 +51,7 @@ class PythonTarget:
         timeout_s: float | None = None,
         retries: int = 0,
         concurrency: int | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         if not callable(function):
             raise ConfigurationError(f"A target is a function, not {function!r}.")
@@ -55,6 +60,16 @@ class PythonTarget:
             getattr(function, "__call__", None)  # noqa: B004 - the method itself is looked at, not whether there is one
         )
         self.takes_invocation = _takes_invocation(function)
+        self._settings = check_settings(settings)
+        parameter = _settings_parameter(function)
+        has_default = parameter is not None and parameter.default is not inspect.Parameter.empty
+        self._takes_settings = parameter is not None and (settings is not None or not has_default)
+        if self._settings and not (self.takes_invocation or self._takes_settings):
+            raise ConfigurationError(
+                "The target takes no `settings`: give its function a second parameter of that name, or let it take "
+                "the `invocation`, which has them."
+            )
+        self.secrets = Secrets(named_secrets(self._settings))
         self.concurrency = concurrency
         self._timeout_s = timeout_s
         self._trying = TargetRetry(retries=retries, timeout_s=timeout_s, concurrency=concurrency)
@@ -65,8 +80,8 @@ class PythonTarget:
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """The function's name and the digest of the file it is written in."""
-        return function_identity(self.function)
+        """The function's name, the digest of the file it is written in, and its settings."""
+        return {**function_identity(self.function), **settings_identity(self._settings)}
 
     async def open(self, *, clock: Clock | None = None) -> None:
         """Make ready for a run.
@@ -86,10 +101,13 @@ class PythonTarget:
         """Call nothing again; what is under way goes on."""
         self._trying.halt()
 
-    def _argument(self, invocation: Invocation) -> Any:
+    def _called(self, invocation: Invocation) -> Any:
         # A target that changes its input must not change the sample for metrics and later repetitions.
         own = to_json_value(invocation.input)
-        return Invocation(invocation.id, own, invocation.repetition) if self.takes_invocation else own
+        settings = to_json_value(self._settings)
+        if self.takes_invocation:
+            own = Invocation(invocation.id, own, invocation.repetition, settings)
+        return self.function(own, settings=settings) if self._takes_settings else self.function(own)
 
     def call(self, invocation: Invocation) -> Output:
         """The output of a sync function.
@@ -97,7 +115,7 @@ class PythonTarget:
         Raises:
             TypeError: It returned something that is neither text, an output, nor JSON data.
         """
-        return as_output(self.function(self._argument(invocation)))
+        return as_output(self._called(invocation))
 
     async def call_async(self, invocation: Invocation) -> Output | TargetFailure:
         """The output of an async function, or of one that has a time-out or retries.
@@ -111,7 +129,7 @@ class PythonTarget:
 
     async def _awaited(self, invocation: Invocation) -> Output:
         if self._is_coroutine:
-            return as_output(await cast("Awaitable[Any]", self.function(self._argument(invocation))))
+            return as_output(await cast("Awaitable[Any]", self._called(invocation)))
         if self._threads is None:
             self._threads = WorkerThreads("deemster-target", at_once=self.concurrency or _AT_ONCE)
         return await self._threads.call(self.call, invocation)
@@ -130,14 +148,15 @@ def as_target(given: Any) -> Any:
     """A target as it is; anything else that can be called, as one.
 
     Args:
-        given: Something with `is_async` and `call_async` or `call`, or a function.
+        given: Something with `is_async` and `call_async` or `call`, something with `script` and `roles`, or a function.
 
     Raises:
         ConfigurationError: It is neither.
     """
-    if isinstance(given, type) and hasattr(given, "is_async"):
+    is_called = hasattr(given, "is_async") and (hasattr(given, "call_async") or hasattr(given, "call"))
+    is_target = is_called or (hasattr(given, "script") and hasattr(given, "roles"))
+    if isinstance(given, type) and (hasattr(given, "is_async") or hasattr(given, "script")):
         raise ConfigurationError(f"A target is an object, not the class {given.__name__}: make one.")
-    is_target = hasattr(given, "is_async") and (hasattr(given, "call_async") or hasattr(given, "call"))
     return given if is_target else PythonTarget(given)
 
 
@@ -208,10 +227,21 @@ def _takes_invocation(function: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):
         return False
     try:
-        signature.bind({})
+        signature.bind({}, **({} if _settings_parameter(function) is None else {"settings": {}}))
     except TypeError as error:
         raise ConfigurationError(f"A target takes one argument, the input: {error}.") from None
     for parameter in signature.parameters.values():
         annotation = parameter.annotation
         return parameter.name == "invocation" or annotation is Invocation or str(annotation).endswith("Invocation")
     return False
+
+
+def _settings_parameter(function: Callable[..., Any]) -> inspect.Parameter | None:
+    """The parameter `settings` of a function, beside its first one; None where it has none."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    named = [parameter for parameter in parameters[1:] if parameter.name == "settings" and parameter.kind in by_name]
+    return named[0] if named else None

@@ -19,11 +19,13 @@ from deemster.models.model_roles import concurrency_bounds
 from deemster.models.secret_redaction import is_secret_name
 from deemster.targets._json_path import parse_path
 from deemster.targets._request_template import template_issues
+from deemster.targets.chat_prompt import PromptSource, read_prompt
+from deemster.targets.chat_target import ChatParameters, ChatTarget
 from deemster.targets.command_target import CommandTarget, argv_issues, env_issues, program_issues
 from deemster.targets.python_target import PythonTarget
 from deemster.targets.saved_outputs import SavedOutputs
 
-Kind: TypeAlias = Literal["python", "outputs", "http", "command"]
+Kind: TypeAlias = Literal["python", "outputs", "http", "command", "chat"]
 _PATHS = ("output", "retrieved", "trajectory", "usage", "model")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _Count: TypeAlias = Annotated[int, Meta(ge=1)] | None
@@ -80,23 +82,34 @@ class OutputsSection(msgspec.Struct, forbid_unknown_fields=True):
     file: NonBlank
 
 
-class TargetSection(msgspec.Struct, forbid_unknown_fields=True):
+class TargetSection(ChatParameters, forbid_unknown_fields=True, kw_only=True):
     """A target."""
 
-    one_of: ClassVar = ("python", "http", "command", "outputs")
+    one_of: ClassVar = ("python", "chat", "http", "command", "outputs")
 
     python: str | PythonSection | UnsetType = UNSET
     http: str | HttpSection | UnsetType = UNSET
     command: list[str] | CommandSection | UnsetType = UNSET
     outputs: str | OutputsSection | UnsetType = UNSET
+    chat: NonBlank | UnsetType = UNSET
+    prompt: str | dict[str, str] | list[dict[str, str]] | UnsetType = UNSET
+    settings: dict[str, Any] | UnsetType = UNSET
 
 
 # By kind: the shape of the long form, and the key of it that the short form gives.
-SHAPES: Mapping[Kind, tuple[type[msgspec.Struct], str]] = {
+SHAPES: Mapping[str, tuple[type[msgspec.Struct], str]] = {
     "python": (PythonSection, "function"),
     "http": (HttpSection, "url"),
     "command": (CommandSection, "argv"),
     "outputs": (OutputsSection, "file"),
+}
+
+_KINDS: tuple[Kind, ...] = ("python", "chat", "http", "command", "outputs")
+# What stands beside the kind of a target, and the kinds that it is for.
+_BESIDE: Mapping[str, tuple[Kind, ...]] = {
+    "settings": ("python", "http", "command"),
+    "prompt": ("chat",),
+    **dict.fromkeys(ChatParameters.__struct_fields__, ("chat",)),
 }
 
 
@@ -105,7 +118,7 @@ class DeclaredTarget(NamedTuple):
 
     Attributes:
         kind: What kind of target.
-        main: What it is of that kind: the import path, the address, the program and its arguments, the file.
+        main: What it is of that kind: the import path, the address, the program and its arguments, the file, the model.
         settings: Its other settings, variables replaced.
         hidden: Values that must be shown nowhere.
         locate: Finds its place in the file.
@@ -131,6 +144,7 @@ def read_target(
     place: Callable[[Keys], str | None],
     environ: Mapping[str, str],
     folder: Path,
+    prompts: Any = None,
     calls: bool = True,
 ) -> tuple[DeclaredTarget | None, list[Issue]]:
     """The target that a section declares, and everything that is wrong with it.
@@ -140,9 +154,11 @@ def read_target(
         place: Gives the place of a value by its path, `target` first.
         environ: Where variables are looked up.
         folder: What its paths are relative to.
+        prompts: The prompts that it may name, as plain data; None where there are none.
         calls: Whether it is going to be called; otherwise variables need not be set.
     """
-    reader = _Reader(place, environ, folder, calls=calls)
+    source = PromptSource(prompts if isinstance(prompts, Mapping) else {}, folder)
+    reader = _Reader(place, environ, source, calls=calls)
     declared = reader.declared(section)
     return (None if reader.issues else declared), reader.issues
 
@@ -168,6 +184,8 @@ def build_target(declared: DeclaredTarget, *, load: Callable[[str], Any]) -> Any
             return PythonTarget(load(declared.main), **declared.settings)
         if declared.kind == "command":
             return CommandTarget(declared.main, **declared.settings)
+        if declared.kind == "chat":
+            return ChatTarget(declared.main, **declared.settings)
         return _http_target(declared)
     except ConfigurationError as error:
         issues = [issue._replace(where=issue.where or declared.locate()) for issue in error.issues]
@@ -189,20 +207,52 @@ class _Reader:
     """Reads a section and collects what is wrong with it."""
 
     def __init__(
-        self, place: Callable[[Keys], str | None], environ: Mapping[str, str], folder: Path, *, calls: bool
+        self, place: Callable[[Keys], str | None], environ: Mapping[str, str], prompts: PromptSource, *, calls: bool
     ) -> None:
         self.issues: list[Issue] = []
-        self._place, self._environ, self._folder, self._calls = place, environ, folder, calls
+        self._place, self._environ, self._prompts, self._calls = place, environ, prompts, calls
+        self._folder = prompts.folder
 
     def declared(self, section: Any) -> DeclaredTarget | None:
         """The target of a section; what is wrong is among the issues."""
-        kinds = [kind for kind in SHAPES if isinstance(section, Mapping) and kind in section]
+        kinds = [kind for kind in _KINDS if isinstance(section, Mapping) and kind in section]
         if len(kinds) != 1 or len(section) > 1:
             places = Places(self._place)
             self.issues += check_shape(to_json_value(section), TargetSection, document=places, path=("target",))
         if len(kinds) != 1:
             return None
+
         kind = kinds[0]
+        for key in section:
+            if kind not in _BESIDE.get(key, (kind,)):
+                message = f"`{key}` stands beside {' or '.join(f'`{name}`' for name in _BESIDE[key])}, not `{kind}`."
+                self.issues.append(Issue(message, self._place(("target", key))))
+        if kind == "chat":
+            return self._chat(section)
+        return self._single(kind, section)
+
+    def _chat(self, section: Mapping[str, Any]) -> DeclaredTarget | None:
+        """A chat target; its prompt keeps what looks like a variable of the environment."""
+        plain = {key: value for key, value in _without_nulls(section).items() if key != "prompt"}
+        read = read_section(plain, dict[str, Any], path=("target",), environ=self._environ, place=self._place)
+        self.issues += read.unset if self._calls else ()
+        if section.get("prompt") is None:
+            message = "A `chat` target has a `prompt`: a name of `prompts`, a path, or text with `{{input.KEY}}`."
+            self.issues.append(Issue(message, self._place(("target",))))
+        if self.issues:
+            return None
+
+        try:
+            prompt = read_prompt(section["prompt"], self._prompts)
+        except ConfigurationError as error:
+            where = self._place(("target", "prompt"))
+            self.issues += [issue._replace(where=issue.where or where) for issue in error.issues]
+            return None
+        role = read.value.pop("chat")
+        return DeclaredTarget("chat", role, {"prompt": prompt, **read.value}, locate=lambda: self._place(("target",)))
+
+    def _single(self, kind: Kind, section: Mapping[str, Any]) -> DeclaredTarget | None:
+        """A target that is declared under one key, with settings beside it."""
         shape, main = SHAPES[kind]
         types = {field.name: field.type for field in msgspec.structs.fields(shape)}
         written = section[kind]
@@ -228,6 +278,8 @@ class _Reader:
             at = main_path if within == (main,) else (*path, *within)
             self.issues.append(Issue(message, self._place(at)))
         settings = {key: value for key, value in given.items() if key != main}
+        if isinstance(section.get("settings"), Mapping):
+            settings["settings"] = to_json_value(section["settings"])
         if kind == "http":
             settings = self._with_key(settings)
         elif kind == "command":

@@ -28,7 +28,6 @@ ENDINGS: dict[str, tuple[str, ...]] = {
     "github": (),
     "votes": ("votes.json", ".jsonl"),
     "rubric": (".yml", ".yaml"),
-    "ids": ("ids.txt", ".txt"),
 }
 _SEPARATORS = tuple({"/", os.sep})
 

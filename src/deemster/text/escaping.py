@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from deemster.errors import visible
 from deemster.text.text_sections import AddedText, PassageText, RemovedText
@@ -89,3 +90,16 @@ def escape_csv_cell(text: str) -> str:
     """
     guarded = "'" if _FORMULA.match(text) else ""
     return guarded + visible(text)
+
+
+def csv_line(cells: Iterable[str]) -> str:
+    r"""A line of a CSV file with its end; text from data in it is escaped already.
+
+    >>> csv_line(["q1", 'a "b" c'])
+    'q1,"a ""b"" c"\n'
+    """
+    return ",".join(f'"{cell.replace(chr(34), chr(34) * 2)}"' if _is_special(cell) else cell for cell in cells) + "\n"
+
+
+def _is_special(cell: str) -> bool:
+    return any(character in cell for character in ',"\r\n')

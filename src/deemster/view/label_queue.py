@@ -25,6 +25,8 @@ _SAID = {
     " judges disagree. They were not drawn at random: numbers from these labels do not hold for the whole run.",
     "uncertain": "The samples first whose scores lie nearest to the threshold. They were not drawn at random: numbers"
     " from these labels do not hold for the whole run.",
+    "chosen": "The samples in the order of the dataset. They were not drawn at random: numbers from these labels do not"
+    " hold for the whole run.",
 }
 
 
@@ -33,7 +35,8 @@ class QueueRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     Attributes:
         run: The run.
-        order: Drawn at random, or the disputed or the uncertain first.
+        order: Drawn at random, the disputed or the uncertain first, or in the order of the dataset for a person who
+            chooses.
         metrics: The metrics that are labelled; empty for the usual ones.
         n: How many samples the queue has at most.
         seed: The seed of the draw.
@@ -115,6 +118,8 @@ def draw_queue(
             n=n, total=total, seed=settings.seed, share=n / total if total else 0
         )
         return LabelQueue(list(drawn), {place: share for place, (_, share) in drawn.items()}, said)
+    if settings.order == "chosen":
+        return LabelQueue(answered[:n], {}, _SAID[settings.order])
     names = dict.fromkeys(task.metric or task.criterion for task in tasks)
     places = [run.names.index(name) for name in names]
     distance = _distances(run, places)

@@ -7,6 +7,7 @@ from typing import Any
 
 from deemster.errors import InputError
 from deemster.view.comparison_pages import ChangeQuery
+from deemster.view.experiment_pages import SHOWN, SORTS, GridQuery
 from deemster.view.label_queue import QueueRequest
 from deemster.view.sample_query import TEXT_FIELDS, SampleQuery
 
@@ -121,6 +122,22 @@ class Query:
             fields=self._fields(),
             sort=self.texts.get("sort", "change"),
             descending=self.choice("order", ("asc", "desc")) == "desc",
+        )
+
+    def grid(self) -> GridQuery:
+        """Which samples of an experiment are wanted.
+
+        Raises:
+            InputError: A value is not of its kind.
+        """
+        return GridQuery(
+            columns=self.many("column"),
+            show=self.choice("show", SHOWN),
+            failing=self.texts.get("failing"),
+            metric=self.texts.get("metric"),
+            text=self.texts.get("text", ""),
+            fields=self._fields(),
+            sort=self.choice("sort", SORTS),
         )
 
     def queue(self) -> QueueRequest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -20,20 +21,20 @@ _FILTERS = ("kind", "suite", "dataset", "label")
 
 
 def run_list(store: Store, filters: Mapping[str, str], *, offset: int, limit: int) -> dict[str, Any]:
-    """A page of the list of runs, the newest first.
+    """A page of the list of runs, the newest first; those of an experiment stand together and are one line.
 
     Args:
         store: The store.
         filters: What runs must be: `kind`, `suite`, `dataset`, `label`; `status` is theirs or their gate's; `q` is
             a part of any of their names.
-        offset: How many are passed over.
-        limit: How many are shown at most.
+        offset: How many lines are passed over.
+        limit: How many lines are shown at most.
 
     Raises:
         StoreError: The store fails.
     """
     baselines = {baseline.run for baseline in store.baselines()}
-    shown = []
+    lines: dict[tuple[str | None, str | None], list[dict[str, Any]]] = {}
     for row in store.runs(on_damage=lambda _: None):
         entry = run_entry(store, row, baselines)
         words = " ".join(str(entry[name]) for name in ("id", "label", "suite", "dataset", "target") if entry[name])
@@ -43,8 +44,14 @@ def run_list(store: Store, filters: Mapping[str, str], *, offset: int, limit: in
             and all(entry[name] == filters[name] for name in _FILTERS if filters.get(name))
             and (not status or status in (entry["status"], entry["gate"]))
         ):
-            shown.append(entry)
-    return {"total": len(shown), "runs": shown[offset : offset + limit]}
+            line = (row.experiment, row.id if row.experiment is None else None)
+            lines.setdefault(line, []).append(entry)
+
+    return {
+        "total": sum(map(len, lines.values())),
+        "lines": len(lines),
+        "runs": [entry for line in islice(lines.values(), offset, offset + limit) for entry in line],
+    }
 
 
 def run_entry(store: Store, row: RunRow, baselines: Collection[str]) -> dict[str, Any]:
@@ -62,6 +69,7 @@ def run_entry(store: Store, row: RunRow, baselines: Collection[str]) -> dict[str
     return {
         "id": row.id,
         "kind": row.kind,
+        "experiment": row.experiment,
         "suite": row.suite,
         "dataset": row.dataset,
         "label": row.facts.get("label"),
@@ -125,6 +133,8 @@ def _total(row: RunRow) -> int:
 def trend_list(store: Store) -> dict[str, Any]:
     """The finished evaluations of every suite, the oldest first, so that their numbers can be drawn over time.
 
+    The runs of an experiment differ by more than time: those of one label are drawn together.
+
     Args:
         store: The store.
 
@@ -132,13 +142,13 @@ def trend_list(store: Store) -> dict[str, Any]:
         StoreError: The store fails.
     """
     baselines = {baseline.run for baseline in store.baselines()}
-    suites: dict[tuple[str | None, str], list[dict[str, Any]]] = {}
+    suites: dict[tuple[str | None, str, str | None], list[dict[str, Any]]] = {}
     for row in reversed(store.runs(kind="run", on_damage=lambda _: None)):
         figures = stored_figures(row)
         if figures is None or row.facts.get("part") is not None:
             continue
         # Runs without a suite are told apart by their dataset, as baselines are.
-        key = (row.suite, row.dataset if row.suite is None else "")
+        key = (row.suite, row.dataset if row.suite is None else "", row.experiment and row.facts.get("label"))
         suites.setdefault(key, []).append(
             {
                 "id": row.id,
@@ -155,7 +165,8 @@ def trend_list(store: Store) -> dict[str, Any]:
         )
     return {
         "suites": [
-            {"suite": suite, "dataset": runs[-1]["dataset"], "runs": runs} for (suite, _), runs in suites.items()
+            {"suite": suite, "label": label, "dataset": runs[-1]["dataset"], "runs": runs}
+            for (suite, _, label), runs in suites.items()
         ]
     }
 
@@ -200,10 +211,14 @@ def _run_to_compare_with(store: Store, row: RunRow) -> dict[str, Any] | None:
     if baseline is not None and baseline.run != row.id:
         return {"id": baseline.run, "is_baseline": True}
 
-    earlier = store.runs(
-        suite=row.suite, dataset=row.dataset, kind="run", until=row.started_at, limit=1, on_damage=lambda _: None
-    )
-    return {"id": earlier[0].id, "is_baseline": False} if earlier else None
+    label = row.facts.get("label")
+    for earlier in store.runs(
+        suite=row.suite, dataset=row.dataset, kind="run", until=row.started_at, on_damage=lambda _: None
+    ):
+        # Beside it in its experiment stand runs of something else.
+        if row.experiment is None or (earlier.experiment != row.experiment and earlier.facts.get("label") == label):
+            return {"id": earlier.id, "is_baseline": False}
+    return None
 
 
 def _empty_report(run: OpenedRun, entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,11 @@ def sample_page(
 
 
 def sample_rows(
-    run: OpenedRun, positions: NDArray[np.integer[Any]], *, metadata: Collection[str] = ()
+    run: OpenedRun,
+    positions: NDArray[np.integer[Any]],
+    *,
+    metadata: Collection[str] = (),
+    most_chars: int = _PREVIEW,
 ) -> list[ListedSample]:
     """Some samples as lines of the table.
 
@@ -61,6 +65,7 @@ def sample_rows(
         run: The run.
         positions: Their places.
         metadata: The metadata keys that are shown.
+        most_chars: So many characters of each text are shown.
 
     Raises:
         StoreError: The store fails.
@@ -88,9 +93,9 @@ def sample_rows(
             latency_ms=None if math.isnan(latencies[row]) else latencies[row],
             output_chars=None if math.isnan(lengths[row]) else lengths[row],
             preview=Preview(
-                _preview(sample.input),
-                _preview(sample.expected_output),
-                _preview(run.shown_output(sample, executions)),
+                _preview(sample.input, most_chars),
+                _preview(sample.expected_output, most_chars),
+                _preview(run.shown_output(sample, executions), most_chars),
             ),
         )
         lines.append(line)
@@ -119,11 +124,11 @@ def _cells(run: OpenedRun, table: MarkTable, row: int, entry: SampleEntry) -> di
     return cells
 
 
-def _preview(value: Any) -> str | None:
+def _preview(value: Any, most_chars: int = _PREVIEW) -> str | None:
     if value is None:
         return None
     text = quoted_text(value)
-    return text if len(text) <= _PREVIEW else f"{text[:_PREVIEW]}…"
+    return text if len(text) <= most_chars else f"{text[:most_chars]}…"
 
 
 def whole_sample(run: OpenedRun, position: int, query: SampleQuery | None = None) -> dict[str, Any]:

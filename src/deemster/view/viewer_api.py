@@ -19,6 +19,12 @@ from deemster.view.comparison_pages import (
     change_points,
     compared_sample,
 )
+from deemster.view.experiment_pages import (
+    ExperimentCache,
+    OpenedExperiment,
+    experiment_page,
+    grid_page,
+)
 from deemster.view.label_overview import EXPORTS, label_overview
 from deemster.view.label_pages import LabelDesk, LabelRequest
 from deemster.view.label_queue import QueueRequest
@@ -74,6 +80,7 @@ class Viewer:
     def __init__(self, store: Store, *, author: str | None = None) -> None:
         self.store, self.author, self.runs = store, author, RunCache(store)
         self.comparisons = ComparisonCache(self.runs)
+        self.experiments = ExperimentCache(self.runs)
         self.pages: Mapping[str, Callable[[Query], Any]] = {
             "session": self._session,
             "runs": lambda query: run_list(store, query.texts, offset=query.whole("offset", 0), limit=query.limit()),
@@ -97,6 +104,15 @@ class Viewer:
             ),
             "compare/samples/{row_hash}": lambda query: compared_sample(
                 self._comparison(query), query.path["row_hash"], query.changes()
+            ),
+            "experiments/{experiment}": lambda query: experiment_page(self._experiment(query)),
+            "experiments/{experiment}/answer": lambda query: self._experiment(query).answer,
+            "experiments/{experiment}/samples": lambda query: grid_page(
+                self._experiment(query),
+                query.grid(),
+                offset=query.whole("offset", 0),
+                limit=query.limit(),
+                author=self.author,
             ),
             "labels": lambda query: label_overview(self._labelled_run(query)),
             "labels/queue": lambda query: self._desk(query.queue()).page(),
@@ -137,6 +153,9 @@ class Viewer:
 
     def _run(self, query: Query) -> OpenedRun:
         return self.runs.open(query.path["run"])
+
+    def _experiment(self, query: Query) -> OpenedExperiment:
+        return self.experiments.open(query.path["experiment"])
 
     def _labelled_run(self, query: Query) -> OpenedRun:
         return self.runs.open(query.texts.get("run", "latest"))

@@ -34,7 +34,7 @@ def fill(store):
     store.promote(name, BASELINE)
     store.write_columns(name, [b"columns"])
     store.put_label(name, LABEL)
-    name = begun(store, 1, count=2, repetitions=2)
+    name = begun(store, 1, count=2, repetitions=2, experiment="trial")
     with store.writer(name) as writer:
         writer.add([execution(0, answer=TargetFailure("refused"), marks=[Unscored("target_failed", "refused")])])
         output = Output("é", retrieved=["d1"], usage=Usage(prompt_tokens=3, cost_usd=0.25), model="m")

@@ -1,0 +1,83 @@
+"""What stands beside the rank of a run: its metrics, what it costs, how long it takes, and what it lacks."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from deemster.comparison._paired_marks import cluster_codes
+from deemster.records import CAUSES
+from deemster.results.mark_table import MarkTable
+from deemster.results.metric_summary import NOT_RUN, OUTSIDE, SCORED, share_interval
+from deemster.results.run_columns import RunColumns
+from deemster.results.usage_and_cost import USAGE
+from deemster.stats import Interval
+
+_TARGET_FAILED = 1 + CAUSES.index("target_failed")
+
+
+class RankedFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The numbers of a ranked run that are its own, whatever it is compared with.
+
+    Attributes:
+        pass_rate_interval: The 95% interval of its pass-rate.
+        metrics: By metric, the mean score over what was scored; None where nothing was.
+        cost_per_100: What a hundred outputs cost, in dollars; None where no price is known.
+        latency_p50_ms: The time within which half of its outputs came.
+        failed: Outputs that the target failed to give.
+        not_run: Outputs that are missing since the run ended early.
+        unscored: Outputs with a mark that could not be made.
+    """
+
+    pass_rate_interval: Interval | None
+    metrics: dict[str, float | None]
+    cost_per_100: float | None
+    latency_p50_ms: float | None
+    failed: int
+    not_run: int
+    unscored: int
+
+
+def ranked_figures(columns: RunColumns) -> RankedFigures:
+    """The numbers of a run, from its columns."""
+    marks = columns.marks
+    cost, _, latency = _known_usage(columns)
+    unscored = ~np.isin(marks.causes, (SCORED, NOT_RUN, OUTSIDE, _TARGET_FAILED))
+
+    return RankedFigures(
+        pass_rate_interval=_pass_rate_interval(columns),
+        metrics={card.name: _mean_score(marks, column) for column, card in enumerate(marks.cards)},
+        cost_per_100=100 * float(cost.mean()) if len(cost) else None,
+        latency_p50_ms=float(np.median(latency)) if len(latency) else None,
+        failed=_count_outputs(marks.causes == _TARGET_FAILED),
+        not_run=_count_outputs(marks.causes == NOT_RUN),
+        unscored=_count_outputs(unscored),
+    )
+
+
+def _pass_rate_interval(columns: RunColumns) -> Interval | None:
+    outside = columns.marks.causes == OUTSIDE
+    is_rated = ~outside.all(axis=(1, 2))
+    passes = (columns.marks.passed | outside).all(axis=2).sum(axis=1)
+    clusters = None if columns.clusters is None else cluster_codes(columns.clusters)[is_rated]
+    return share_interval(passes[is_rated], columns.marks.repetitions, clusters)
+
+
+def _mean_score(marks: MarkTable, column: int) -> float | None:
+    scores = marks.scores[:, :, column][marks.causes[:, :, column] == SCORED]
+    return float(scores.mean()) if scores.size else None
+
+
+def _known_usage(columns: RunColumns) -> list[NDArray[np.float64]]:
+    """What the target used, for each output of which it is known, by place in `USAGE`."""
+    usage = columns.usage()
+    if usage is None:
+        return [np.zeros(0) for _ in USAGE]
+    numbers = usage.reshape(-1, len(USAGE)).T
+    return [values[~np.isnan(values)] for values in numbers]
+
+
+def _count_outputs(marks: NDArray[np.bool_]) -> int:
+    """How many outputs have one of these marks."""
+    return int(np.count_nonzero(marks.any(axis=2)))

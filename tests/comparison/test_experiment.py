@@ -1,0 +1,254 @@
+"""Experiments: the answer that the runs of several variants give together."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import json
+import re
+from pathlib import Path
+
+import jsonschema_rs
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from markdown_it import MarkdownIt
+
+from deemster.comparison.compare_columns import ComparisonSettings
+from deemster.comparison.compare_runs import rank_sources
+from deemster.comparison.experiment import Experiment, MissingVariant, VariantSource, build_experiment
+from deemster.comparison.without_text import experiment_without_text
+from deemster.errors import ReportError
+from deemster.text.terminal_layout import plain_text
+from tests.report.comparisons import HOSTILE
+from tests.report.test_report_sections import MARKDOWN, NAMES, QUICK, parsed
+from tests.results.make_compared_runs import run
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "deemster.experiment.v1.json").read_text(encoding="utf-8"))
+
+
+class Columns:
+    """A source of a run that is made from lists."""
+
+    cluster = None
+
+    def __init__(self, columns):
+        self._columns = columns
+
+    def columns(self, *, cluster):
+        return self._columns
+
+
+def passing(share, samples, *, shift=0, **options):
+    """A run of which a share passes: the samples from a place on, round and round."""
+    scores = np.zeros(samples)
+    scores[(np.arange(round(share * samples)) + shift) % samples] = 1.0
+    return run({"m": scores.tolist()}, **options)
+
+
+def variant(name, columns, **levels):
+    return VariantSource(name, levels, Columns(columns))
+
+
+def grid(rates, *, samples=200, costs=None):
+    """A grid of prompts and chats, by the names of both the share that passes."""
+    sources = []
+    for place, ((prompt, chat), rate) in enumerate(rates.items()):
+        usage = None if costs is None else [[costs[place], 10, 500 + 100 * place]] * samples
+        columns = passing(rate, samples, usage=usage)
+        sources.append(variant(f"{prompt} / {chat}", columns, prompt=prompt, chat=chat))
+    return sources
+
+
+def built(sources, **options):
+    return build_experiment(sources, id="x1", name="refunds", **options)
+
+
+def shown(experiment, *, width=200):
+    return plain_text(experiment.sections(), width=width)
+
+
+SPEC = {("short", "mini"): 0.75, ("short", "local"): 0.74, ("polite", "mini"): 0.86, ("polite", "local"): 0.84}
+RATES = {("short", "mini"): 0.6, ("short", "local"): 0.5, ("polite", "mini"): 0.9, ("polite", "local"): 0.8}
+
+
+def test_best_variant_is_named_with_its_lead_over_the_others():
+    assert built(grid(RATES)).verdict == "polite / mini is best: 4 to 50 points above the others."
+
+
+def test_ranking_is_the_one_of_a_comparison_of_the_runs():
+    sources = grid(RATES)
+    alone = rank_sources([source.source for source in sources])
+    inside = built(sources).ranking
+    assert inside.pairs == alone.pairs
+    assert [entry.figures for entry in inside.runs] == [entry.figures for entry in alone.runs]
+
+
+def test_experiment_fits_its_schema():
+    experiment = built(grid(RATES, costs=[0.001, 0.002, 0.003, 0.004]))
+    jsonschema_rs.validator_for(SCHEMA).validate(json.loads(experiment.to_json()))
+
+
+def test_effect_of_a_factor_is_averaged_over_the_other():
+    experiment = built(grid(RATES))
+    prompt, chat = experiment.factors
+    (contrast,) = prompt.contrasts
+    assert (contrast.first, contrast.second, contrast.better) == ("short", "polite", "polite")
+    assert contrast.difference == pytest.approx(0.3)
+    assert chat.contrasts[0].difference == pytest.approx(-0.1)
+    assert experiment.interactions[0].difference == pytest.approx(0.0)
+    assert "prompt: polite is better than short by 23 to 37 points, averaged over chat." in shown(experiment)
+
+
+def test_factors_that_depend_on_each_other_point_at_the_variants():
+    rates = {**RATES, ("polite", "local"): 0.5}
+    experiment = built(grid(rates))
+    assert experiment.interactions[0].is_shown
+    assert [factor.depends_on for factor in experiment.factors] == [("chat",), ("prompt",)]
+    text = shown(experiment)
+    assert "averaged over" not in text
+    assert (
+        "prompt depends on chat: from short to polite it gains 23 to 37 points more with mini than with local." in text
+    )
+    assert "With mini, polite is better than short by" in text
+    assert "With local, no difference is shown between short and polite." in text
+
+
+def test_missing_variant_is_named_and_the_average_says_what_it_leaves_out():
+    sources = grid({cell: rate for cell, rate in RATES.items() if cell != ("polite", "local")})
+    missing = MissingVariant(
+        name="polite / local", levels={"prompt": "polite", "chat": "local"}, reason="its key is bad"
+    )
+    experiment = built(sources, missing=[missing])
+    text = shown(experiment)
+    assert "Warning: polite / local is missing: its key is bad." in text
+    assert "averaged over chat; not counting chat local, where a variant is missing." in text
+    assert experiment.matrix.pass_rates == ((0.6, 0.5), (0.9, None))
+
+
+def test_three_factors_are_averaged_over_all_others():
+    sources = [
+        variant(f"{a}{b}{c}", passing(0.5 + 0.2 * a + 0.1 * b, 200), a=str(a), b=str(b), c=str(c))
+        for a in (0, 1)
+        for b in (0, 1)
+        for c in (0, 1)
+    ]
+    experiment = built(sources)
+    effects = {factor.factor: factor.contrasts[0] for factor in experiment.factors}
+    assert [effects[name].difference for name in "abc"] == pytest.approx([0.2, 0.1, 0.0])
+    assert [effects[name].better for name in "abc"] == ["1", "1", None]
+    assert "a: 1 is better than 0 by" in shown(experiment)
+    assert experiment.matrix is None
+
+
+def test_cheapest_that_is_not_shown_to_be_worse_is_named():
+    rates = {**RATES, ("short", "mini"): 0.89}
+    experiment = built(grid(rates, costs=[0.001, 0.0005, 0.003, 0.004]))
+    assert (experiment.cheapest.name, experiment.cheapest.highest) == ("short / mini", "polite / mini")
+    assert "not shown to be worse than polite / mini: short / mini, $0.10 in place of $0.30 for 100." in shown(
+        experiment
+    )
+
+
+def test_with_a_margin_the_cheapest_is_shown_to_be_worse_by_less():
+    rates = {**RATES, ("short", "mini"): 0.89}
+    sources = grid(rates, costs=[0.001, 0.0005, 0.003, 0.004])
+    assert built(sources, settings=ComparisonSettings(margin=0.2)).cheapest.margin == 0.2
+    assert built(sources, settings=ComparisonSettings(margin=0.02)).cheapest is None
+
+
+def test_experiment_without_any_score_is_refused():
+    class Nothing(Columns):
+        def columns(self, *, cluster):
+            raise ReportError("`x` has no scores of metrics.")
+
+    with pytest.raises(ReportError, match="No variant of the experiment `x1` has a score"):
+        built([VariantSource("a", {}, Nothing(None))])
+    experiment = built([VariantSource("a", {}, Nothing(None)), *grid(RATES)])
+    assert experiment.missing[0].name == "a"
+
+
+@functools.cache
+def plain():
+    """An experiment in which everything that a user named begins with `plain`."""
+    usage = [[0.001, 10, 500]] * 60
+    sources = []
+    for place, rate in enumerate((0.5, 0.9, 0.5, 0.5)):
+        levels = {"plain p": f"plain {place // 2}", "plain q": f"plain {place % 2}"}
+        score = np.arange(60) < round(rate * 60)
+        columns = run({"plain m": score.astype(float).tolist()}, name=f"plain run {place}", usage=usage)
+        sources.append(VariantSource(f"plain {place}", levels, Columns(columns)))
+    missing = MissingVariant(name="plain gone", levels={}, reason="plain reason")
+    return build_experiment(sources, id="plain", name="plain", missing=[missing])
+
+
+def with_name(value, name):
+    """A plain value, in whose texts `plain` is another name."""
+    if isinstance(value, str):
+        return value.replace("plain", name)
+    if isinstance(value, dict):
+        return {with_name(key, name): with_name(inner, name) for key, inner in value.items()}
+    return [with_name(inner, name) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def renamed(name):
+    """The plain experiment with another name for everything."""
+    return msgspec.convert(with_name(msgspec.to_builtins(plain()), name), Experiment)
+
+
+@pytest.mark.parametrize("flavour", ["md", "github", "pr-comment"])
+@QUICK
+@given(name=NAMES)
+def test_hostile_names_make_no_element_in_markdown(flavour, name):
+    text = b"".join(renamed(name).forms()[flavour]()).decode()
+    if flavour == "pr-comment":
+        marker, _, text = text.partition("\n")
+        assert re.fullmatch(r"<!-- deemster comment: [A-Za-z0-9._-]* -->", marker)
+    page = parsed(MarkdownIt("commonmark").enable("table").render(text))
+    assert page.elements <= MARKDOWN | {"details", "summary", "sub"}
+    assert page.attributes == set()
+    assert page.odd == []
+
+
+@QUICK
+@given(name=NAMES)
+def test_hostile_names_make_no_element_in_the_page(name):
+    page, plain = (parsed(renamed(text).to_html()) for text in (name, "plain"))
+    assert page.elements == plain.elements
+    assert {(tag, key) for tag, key, _ in page.attributes} == {(tag, key) for tag, key, _ in plain.attributes}
+    assert page.odd == []
+
+
+@pytest.mark.parametrize("attack", HOSTILE)
+def test_attacks_reach_no_terminal_and_no_cell(attack):
+    experiment = renamed(attack)
+    text = shown(experiment)
+    assert "\x1b" not in text
+    assert "\n::" not in text
+    rows = list(csv.reader(io.StringIO(b"".join(experiment.forms()["csv"]()).decode())))
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert not any(cell.startswith(("=", "+", "@")) for row in rows for cell in row)
+
+
+def test_table_of_variants_is_the_one_of_pandas_and_of_the_csv():
+    experiment = built(grid(RATES))
+    table = experiment.to_dataframe()
+    assert table.variant.tolist() == [variant.name for variant in experiment.variants]
+    assert table.best_rank.tolist() == [3, 4, 1, 2]
+    rows = list(csv.DictReader(io.StringIO(b"".join(experiment.forms()["csv"]()).decode())))
+    assert [float(row["pass_rate"]) for row in rows] == table.pass_rate.tolist()
+    assert [row["prompt"] for row in rows] == ["short", "short", "polite", "polite"]
+
+
+def test_without_text_names_stay_and_reasons_go():
+    missing = MissingVariant(name="gone", levels={}, reason="a secret")
+    safe = experiment_without_text(built(grid(RATES), missing=[missing]))
+    assert "a secret" not in safe.to_json()
+    assert "polite / mini is best" in shown(safe)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_screen_of_an_experiment(width, golden):
+    golden(f"screen/experiment-{width}.txt", shown(built(grid(SPEC, costs=[0.001, 0.002, 0.0021, 0.004])), width=width))
