@@ -58,6 +58,9 @@ RUN_HEADINGS = {
     metavar="N",
     help="Run newly failing samples up to N times more.",
 )
+@click.option(
+    "--variant", "variants", multiple=True, metavar="NAME", help="Only this variant, or those of a glob; repeatable."
+)
 @click.pass_context
 def command(
     context: click.Context,
@@ -71,6 +74,7 @@ def command(
     part: PartOptions,
     writing: RunWriting,
     confirm: int | None,
+    variants: tuple[str, ...],
 ) -> None:
     """Run a suite, store the run, print the report, apply the gate."""
     from deemster.evaluation.resolve_evaluation import resolve_evaluation
@@ -89,10 +93,13 @@ def command(
     file = suite or _SUITE
     loaded = numbers.apply(load_suite(file, calls_target=overrides.outputs is None)).called_with(limits)
     loaded = loaded.with_settings(thresholds=thresholds, only_answered=part.only.answered, confirm=confirm or 0)
-    overrides = overrides._replace(
-        redact_warnings=writing.reports.without_text, select=part.find(loaded, writing.storage).select
-    )
-
-    resolve = functools.partial(resolve_evaluation, loaded, overrides)
+    overrides = overrides._replace(redact_warnings=writing.reports.without_text)
     steps = NextSteps(f"deemster run {file}", f"deemster run {file} --only failed")
+    if loaded.variants is not None or variants:
+        from deemster.cli._run_variants import WantedVariants, run_variants
+
+        run_variants(loaded, WantedVariants(variants, overrides, part, numbers.apply), writing, steps)
+
+    overrides = overrides._replace(select=part.find(loaded, writing.storage).select)
+    resolve = functools.partial(resolve_evaluation, loaded, overrides)
     run_and_report(loaded, resolve, writing, steps)

@@ -80,6 +80,9 @@ class ComparisonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     tests: bool = True
 
 
+DEFAULT_SETTINGS: ComparisonSettings = ComparisonSettings()
+
+
 def compare_columns(
     baseline: RunColumns,
     candidate: RunColumns,

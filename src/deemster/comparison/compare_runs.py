@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster import __version__
-from deemster.comparison.compare_columns import ComparisonSettings, compare_columns
+from deemster.comparison.compare_columns import DEFAULT_SETTINGS, ComparisonSettings, compare_columns
 from deemster.comparison.compare_labels import compare_labels, read_both_labels
 from deemster.comparison.comparison import ComparedSample, Comparison
 from deemster.comparison.find_runs import RunSources
 from deemster.comparison.ranking import Ranking, rank_columns
-from deemster.comparison.run_source import RunSource
+from deemster.comparison.run_source import RunSource, with_declared_cluster
 from deemster.comparison.without_text import join_privacy
 from deemster.datasets import SelectedPart
 from deemster.datasets.only_expression import Only, condition_text
@@ -30,7 +30,6 @@ from deemster.results.sample_changes import ChangedSamples, Status
 
 # So many samples of each status are shown with their question and both answers.
 SHOWN: dict[Status, int] = {"newly_failing": 20, "newly_passing": 20, "regressed": 20, "unscored_now": 20}
-DEFAULT_SETTINGS = ComparisonSettings()
 _WORSE = frozenset({"newly_failing", "regressed", "unscored_now"})
 
 
@@ -130,14 +129,6 @@ def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings =
     settings = with_declared_cluster(settings, sources)
     columns = [source.columns(cluster=settings.cluster) for source in sources]
     return rank_columns(columns, settings=settings, tool_version=__version__)
-
-
-def with_declared_cluster(settings: ComparisonSettings, sources: Sequence[RunSource]) -> ComparisonSettings:
-    """Settings that look at the clusters which the runs declare alike, where they name none themselves."""
-    declared = {source.cluster for source in sources}
-    if settings.cluster is not None or len(declared) > 1:
-        return settings
-    return msgspec.structs.replace(settings, cluster=declared.pop())
 
 
 def compare_sources(

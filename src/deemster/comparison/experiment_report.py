@@ -20,6 +20,7 @@ from deemster.comparison.ranking_report import (
     warning_lines,
 )
 from deemster.errors import plural
+from deemster.report.pull_request_comment import CommentContent, render_comment
 from deemster.stats.confidence_interval import Interval
 from deemster.stats.power_analysis import PairedNoise, detectable_drop
 from deemster.stats.run_ranking import pair_confidence
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 # With fewer samples than this, only large differences show.
 FEW_SAMPLES = 20
+# A comment has so many lines about the variants.
+_MOST_NOTES = 20
 # So many samples flip from run to run where nothing has changed, as is usual.
 _USUAL_FLIPS = 0.1
 
@@ -200,6 +203,27 @@ def _matrix_section(experiment: Experiment) -> TextSection:
 
 def _shaded(rate: float | None) -> str:
     return "missing" if rate is None else ShadedNumber(format_number(rate, places=2), rate, is_rate=True)
+
+
+def experiment_comment(experiment: Experiment) -> str:
+    """What an experiment says, as Markdown for a pull request."""
+    headline, *parts = experiment_sections(experiment)
+    notes = [*headline.lines, *(line for section in parts for line in section.lines)]
+    content = CommentContent(
+        suite=experiment.name or experiment.id,
+        gate=None,
+        part=None,
+        verdict=headline.title,
+        meaning="",
+        notes=notes[:_MOST_NOTES],
+        tables=[headline, *parts],
+        title="",
+        total=0,
+        samples=(),
+        run=(experiment.id, experiment.tool_version),
+        tables_title="Variants",
+    )
+    return render_comment(content)
 
 
 def experiment_rows(experiment: Experiment) -> Iterator[dict[str, Any]]:

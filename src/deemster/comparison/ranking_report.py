@@ -51,9 +51,9 @@ def ranking_verdict(ranking: Ranking) -> TextLine:
         return _best(ranking, leaders[0])
 
     if len(leaders) == 2:
-        pair = pair_of(ranking, *leaders)
-        either = (_name(ranking, leaders[0]), " or ", _name(ranking, leaders[1]), " is best: they ")
-        return (*either, *_cannot_be_told(pair), ".")
+        size = plural(pair_of(ranking, *leaders).n, "sample")
+        either = (_name(ranking, leaders[0]), " or ", _name(ranking, leaders[1]))
+        return (*either, f" is best: they cannot be told apart with {size}.")
 
     if leaders:
         size = _samples([pair_of(ranking, leaders[0], place).n for place in leaders[1:]])
@@ -66,7 +66,8 @@ def ranking_verdict(ranking: Ranking) -> TextLine:
 
 def _verdict_without_decision(ranking: Ranking) -> TextLine:
     if len(ranking.runs) == 2:
-        return (_name(ranking, 0), " and ", _name(ranking, 1), " ", *_cannot_be_told(ranking.pairs[0]), ".")
+        size = plural(ranking.pairs[0].n, "sample")
+        return (_name(ranking, 0), " and ", _name(ranking, 1), f" cannot be told apart with {size}.")
     size = _samples([pair.n for pair in ranking.pairs])
     return (f"None of the {len(ranking.runs)} can be told apart from another with {size}.",)
 
@@ -120,8 +121,10 @@ def _pairs_with(ranking: Ranking, place: int) -> list[RankedPair]:
 def ranking_lines(ranking: Ranking) -> list[TextLine]:
     """What the pairs decide and what they leave open, as far as the verdict has not said it."""
     leaders = leading_places(ranking)
-    if len(ranking.runs) <= 2:
+    if len(ranking.runs) == 1:
         return []
+    if len(ranking.runs) == 2:
+        return _needed_of_two(ranking.pairs[0])
 
     lines: list[TextLine] = []
     is_brief = len(ranking.runs) > MOST_IN_WORDS or len(leaders) == len(ranking.runs)
@@ -159,7 +162,16 @@ def _open(ranking: Ranking, places: Sequence[int]) -> Iterator[TextLine]:
         elif pairs:
             parts = [(_name(ranking, other), *_needed(pair)) for other, pair in zip(others, pairs, strict=True)]
             size = _samples([pair.n for pair in pairs])
-            yield (_name(ranking, place), f" cannot be told apart with {size} from ", *join_parts(parts))
+            power = ", each four times out of five, if the differences are what we saw"
+            condition = (power,) if any(pair.samples_needed for pair in pairs) else ()
+            yield (_name(ranking, place), f" cannot be told apart with {size} from ", *join_parts(parts), *condition)
+
+
+def _needed_of_two(pair: RankedPair) -> list[TextLine]:
+    if pair.samples_needed is None:
+        return []
+    about = f"About {round_up(pair.samples_needed):,} samples would tell them apart four times out of five"
+    return [(f"{about}, if the difference is what we saw.",)]
 
 
 def _cannot_be_told(pair: RankedPair) -> TextLine:
@@ -258,7 +270,7 @@ def ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
     ]
     if any(entry.run.macro_f1 != entry.run.pass_rate for entry in entries):
         columns.append(("mean pass-rate", lambda entry: format_number(entry.run.macro_f1, places=_places(entry))))
-    columns += [(name, _metric_cell(name)) for name in metrics]
+    columns += [(MetricName(name), _metric_cell(name)) for name in metrics]
     if any(entry.figures.cost_per_100 is not None for entry in entries):
         columns.append(("$ / 100", lambda entry: format_cost(entry.figures.cost_per_100)))
     if any(entry.figures.latency_p50_ms is not None for entry in entries):

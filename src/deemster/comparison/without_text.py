@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from deemster.comparison.comparison import ComparedSample, Comparison
+from deemster.comparison.experiment import Experiment
 from deemster.comparison.ranking import Ranking
 from deemster.datasets import SelectedPart
 from deemster.formats.streamed_list import Stream, map_stream
@@ -101,6 +102,20 @@ def ranking_without_text(ranking: Ranking) -> Ranking:
     """A ranking that holds no names that its author gave to runs; it has no text of samples."""
     runs = (msgspec.structs.replace(entry, run=_compared_without_words(entry.run)) for entry in ranking.runs)
     return msgspec.structs.replace(ranking, runs=tuple(runs))
+
+
+def experiment_without_text(experiment: Experiment) -> Experiment:
+    """An experiment that holds no text; the names of its variants stay, as those of metrics do."""
+    ranking = ranking_without_text(experiment.ranking)
+    named = (
+        msgspec.structs.replace(entry, run=msgspec.structs.replace(entry.run, label=variant.name))
+        for entry, variant in zip(ranking.runs, experiment.variants, strict=True)
+    )
+    return msgspec.structs.replace(
+        experiment,
+        ranking=msgspec.structs.replace(ranking, runs=tuple(named)),
+        missing=tuple(msgspec.structs.replace(variant, reason="it has no run") for variant in experiment.missing),
+    )
 
 
 def join_privacy(first: PrivacyEntry, second: PrivacyEntry) -> PrivacyEntry:

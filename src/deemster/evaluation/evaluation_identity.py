@@ -105,5 +105,7 @@ def evaluation_id(started: datetime, job: Evaluation) -> str:
         job.suite,
         format_time(started),
     )
-    further = () if job.aggregator is None else (aggregator_name(job.aggregator),)
-    return run_id(started, hashlib.sha256(repr(facts + further).encode()).hexdigest())
+    further: list[str] = [] if job.aggregator is None else [aggregator_name(job.aggregator)]
+    if job.experiment is not None:
+        further += [job.experiment, str(job.label)]
+    return run_id(started, hashlib.sha256(repr((*facts, *further)).encode()).hexdigest())

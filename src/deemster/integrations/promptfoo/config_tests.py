@@ -34,7 +34,7 @@ _LEGACY = {"fn": "javascript", "eval": "javascript", "grade": "llm-rubric"}
 # Thresholds of an assertion in a cell that says none.
 _SIMILAR, _OTHERS = 0.8, 0.75
 _HAVE_THRESHOLD = frozenset(
-    [
+    {
         "answer-relevance",
         "classifier",
         "context-faithfulness",
@@ -47,7 +47,7 @@ _HAVE_THRESHOLD = frozenset(
         "perplexity-score",
         "rouge-n",
         "similar",
-    ]
+    }
 )
 _MOST_TESTS = 100_000
 
