@@ -212,7 +212,7 @@ def _resolve_parts(suite: Suite, overrides: SuiteOverrides) -> _Parts:
     with _collect(errors):
         allowance = None if settings.max_unscored is None else read_allowance(settings.max_unscored)
     with _collect(errors):
-        dataset = _dataset(suite, overrides)
+        dataset = resolve_dataset(suite, overrides)
     with _collect(errors):
         access = resolve_models(suite, metrics or (), target, suite.calls, calls=overrides.asks_models)
     with _collect(errors):
@@ -260,7 +260,12 @@ def _count_issues(name: str, value: Any) -> list[Issue]:
     return [] if is_count else [Issue(f"`{name}` is a whole number of at least 1, not {value!r}.")]
 
 
-def _dataset(suite: Suite, overrides: SuiteOverrides) -> Dataset:
+def resolve_dataset(suite: Suite, overrides: SuiteOverrides) -> Dataset:
+    """The samples that are run, clustered and selected.
+
+    Raises:
+        InputError: They cannot be read, or nothing is selected.
+    """
     dataset = suite_dataset(suite) if overrides.dataset is None else overrides.dataset
     if suite.cluster is not None:
         dataset = dataset.clustered(suite.cluster)
