@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -12,12 +12,12 @@ from msgspec import UNSET, Meta, UnsetType
 from deemster.errors import ConfigurationError
 from deemster.formats.json_values import name_kind, to_json_value
 from deemster.formats.schema_validation import shape_issues
-from deemster.records import Answer, Ask, Invocation, Message, Output, Reply, Request, TargetFailure
+from deemster.records import Answer, Ask, BrokenOff, Invocation, Message, Output, Reply, Request, TargetFailure
 from deemster.targets._gateway_reply import paid_usage, why_no_output
 from deemster.targets.chat_prompt import ChatPrompt, read_prompt
 
 # How providers say that an answer was cut, and that a filter stopped it.
-_BROKEN_OFF: Mapping[str, Literal["length", "content_filter"]] = {
+_BROKEN_OFF: Mapping[str, BrokenOff] = {
     "length": "length",
     "model_length": "length",
     "content_filter": "content_filter",
