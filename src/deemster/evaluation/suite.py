@@ -280,20 +280,14 @@ def read_suite_target(
 
     Args:
         section: The section as plain data.
-        root: The whole suite: its prompts, and its limits.
+        root: The whole suite, with its prompts.
         place: Gives the place of a value by its path, `target` first.
         folder: What its paths are relative to.
         calls: Whether it is going to be called; otherwise the variables it names need not be set.
     """
-    target, issues = read_target(
+    return read_target(
         section, place=place, environ=os.environ, folder=folder, prompts=root.get("prompts"), calls=calls
     )
-    limits = root.get("limits")
-    concurrency = limits.get("concurrency") if isinstance(limits, Mapping) else None
-    if target is not None and target.kind == "chat" and isinstance(concurrency, int):
-        # Otherwise the model says how many questions may be under way.
-        target = target.with_concurrency(concurrency)
-    return target, issues
 
 
 def _read_map(path: Path) -> Document:
