@@ -4,7 +4,13 @@ import re
 
 import deemster as dm
 
-FAMILIAR = {"hours": "Most shops are open from 9 to 18.", "return": "You can usually return it within 30 days."}
+FAMILIAR = {
+    "hours": "Most shops are open from 9 to 18.",
+    "return": "You can usually return it within 30 days.",
+    "newsletter": "Every newsletter has a link at its end for that.",
+    "gift card": "A gift card is valid for three years.",
+    "students": "Students often get 10 percent.",
+}
 
 
 def words(text: str) -> set[str]:
