@@ -6,8 +6,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import deemster as dm
+from deemster.cli.main import app
 from deemster.engine.run_sync import run_sync
 from deemster.errors import InputError
 from deemster.evaluation.check_models import check_models
@@ -216,3 +218,11 @@ def test_fault_in_a_chat_file_names_that_file(suite_file):
     suite_file.write_text(SUITE.replace('"Add: {{input.question}}"', "chat.yml"), encoding="utf-8")
     with pytest.raises(InputError, match=r"chat\.yml.*The role of a message"):
         load_suite(suite_file)
+
+
+def test_show_has_the_prompt_as_it_was_filled_in(suite_file, monkeypatch):
+    monkeypatch.chdir(suite_file.parent)
+    assert CliRunner().invoke(app, ["run", "suite.yml"]).exit_code == 0
+    shown = CliRunner().invoke(app, ["show", "latest", "q3"]).output
+    assert "Prompt\n  user: Add: 3 + 1?\n" in shown
+    assert "Add:" not in CliRunner().invoke(app, ["show", "latest", "q3", "--without-text"]).output

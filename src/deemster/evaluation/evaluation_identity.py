@@ -53,6 +53,8 @@ def target_name(job: Evaluation) -> str | None:
     """The target of a job in a few words: a function, a URL, a command, a file of outputs; None without a name."""
     target = job.plan.target
     if isinstance(target, SavedOutputs):
+        if target.run is not None:
+            return f"outputs of {target.run}"
         return None if target.path is None else Path(target.path).name
     identity: Mapping[str, Any] = getattr(target, "identity", None) or {}
     for kind in ("python", "http", "command", "chat"):
