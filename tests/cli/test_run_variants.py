@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -60,8 +61,7 @@ def rows():
 
 def answer(*flags):
     result = called("run", "suite.yml", "--to", "answer.json", *flags)
-    with open("answer.json", encoding="utf-8") as file:
-        return result, json.load(file)
+    return result, json.loads(Path("answer.json").read_text(encoding="utf-8"))
 
 
 def test_every_variant_is_a_stored_run_of_one_experiment(folder):
