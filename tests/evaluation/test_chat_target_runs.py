@@ -77,8 +77,11 @@ def test_answers_that_were_cut_or_filtered_are_counted():
     with pytest.warns(UserWarning, match="answer") as told:
         evaluated(model, concurrency=1)
     messages = [str(warning.message) for warning in told]
-    assert "2 of 6 answers were cut at the most tokens, first `q0`. Raise `max_tokens`, or ask for less." in messages
-    assert "1 of 6 answers was stopped by a filter of the provider, first `q3`." in messages
+    assert (
+        "2 of 6 answers were cut off at the token limit, first `q0`. Raise `max_tokens`, or ask for shorter ones."
+        in messages
+    )
+    assert "1 of 6 answers was stopped by the provider's content filter, first `q3`." in messages
 
 
 def test_second_run_with_a_cache_asks_nothing(tmp_path):
