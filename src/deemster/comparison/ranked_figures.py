@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.comparison._paired_marks import cluster_codes
-from deemster.records import CAUSES
+from deemster.records import BROKEN_OFF, CAUSES, BrokenOff
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import NOT_RUN, OUTSIDE, SCORED, share_interval
 from deemster.results.run_columns import RunColumns
@@ -28,6 +28,8 @@ class RankedFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         failed: Outputs that the target failed to give.
         not_run: Outputs that are missing since the run ended early.
         unscored: Outputs with a mark that could not be made.
+        cut: Outputs that were cut at the most tokens.
+        refused: Outputs that a filter of the provider stopped.
     """
 
     pass_rate_interval: Interval | None
@@ -37,6 +39,8 @@ class RankedFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     failed: int
     not_run: int
     unscored: int
+    cut: int = 0
+    refused: int = 0
 
 
 def ranked_figures(columns: RunColumns) -> RankedFigures:
@@ -53,6 +57,8 @@ def ranked_figures(columns: RunColumns) -> RankedFigures:
         failed=_count_outputs(marks.causes == _TARGET_FAILED),
         not_run=_count_outputs(marks.causes == NOT_RUN),
         unscored=_count_outputs(unscored),
+        cut=_count_broken_off(marks, "length"),
+        refused=_count_broken_off(marks, "content_filter"),
     )
 
 
@@ -76,6 +82,10 @@ def _known_usage(columns: RunColumns) -> list[NDArray[np.float64]]:
         return [np.zeros(0) for _ in USAGE]
     numbers = usage.reshape(-1, len(USAGE)).T
     return [values[~np.isnan(values)] for values in numbers]
+
+
+def _count_broken_off(marks: MarkTable, reason: BrokenOff) -> int:
+    return int(np.count_nonzero(marks.broken_off == 1 + BROKEN_OFF.index(reason)))
 
 
 def _count_outputs(marks: NDArray[np.bool_]) -> int:

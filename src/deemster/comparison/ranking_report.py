@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # So many runs are told about pair by pair; of more, only the pairs with the best one are.
 MOST_IN_WORDS = 4
 # Counts of outputs, and the column of each: one that is 0 in all runs is left out.
-_LACKING = {"failed": "failed", "unscored": "unscored", "not_run": "not run"}
+_LACKING = {"failed": "failed", "not_run": "not run", "unscored": "unscored", "cut": "cut", "refused": "refused"}
 
 
 def ranking_verdict(ranking: Ranking) -> TextLine:
@@ -234,9 +234,7 @@ def ranking_sections(ranking: Ranking) -> list[TextSection]:
 
 def warning_lines(ranking: Ranking) -> list[TextLine]:
     """What a reader must know before believing a ranking."""
-    compared = [entry.against_first for entry in ranking.runs if entry.against_first is not None]
-    warnings = dict.fromkeys(warning for against in compared for warning in against.warnings)
-    return [("Warning: ", SentenceText(warning)) for warning in warnings]
+    return [("Warning: ", SentenceText(warning)) for warning in ranking.warnings]
 
 
 def ranks_note(ranking: Ranking) -> str:

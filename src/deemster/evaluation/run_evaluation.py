@@ -16,7 +16,7 @@ from deemster.engine.stop_request import Stop
 from deemster.evaluation._broken_off_warning import BrokenOffWatch
 from deemster.evaluation._constant_judge_warning import ConstantJudgeWatch
 from deemster.evaluation.judge_anchors import anchor_evaluations, judge_anchors
-from deemster.evaluation.preflight_check import check_samples
+from deemster.evaluation.preflight_check import CheckedSamples, check_samples
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.run_writer import open_run_writer
 from deemster.models.clock import Clock
@@ -62,6 +62,7 @@ async def run_evaluation(
     progress: Callable[[Progress], None] | None = None,
     watch: Sink | None = None,
     tell_comparison: Callable[[Comparison], None] | None = None,
+    checked: CheckedSamples | None = None,
 ) -> Report:
     """Run an evaluation, keep what comes of it, and report. Whatever ends it early, what was finished is kept.
 
@@ -75,6 +76,7 @@ async def run_evaluation(
         progress: Gets the progress of the run.
         watch: Gets finished executions, in a thread, one call at a time.
         tell_comparison: Gets the comparison with the baseline of the gate, where there is one.
+        checked: What was seen of its samples; they are looked at now unless given.
 
     Raises:
         InputError: A sample is malformed for a metric, the gate names something unknown, or the aggregator does not fit
@@ -85,7 +87,8 @@ async def run_evaluation(
     stop = stop or Stop()
     warn = _each_key_once(warn)
 
-    checked = check_samples(evaluation)
+    if checked is None:
+        checked = check_samples(evaluation)
     _warn_of(checked.warnings, warn)
 
     anchors = anchor_evaluations(evaluation) if evaluation.plan.scorers else []

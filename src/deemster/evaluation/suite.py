@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -18,6 +18,7 @@ from deemster.errors import ConfigurationError, Issue, list_names, nearest
 from deemster.evaluation.evaluation_settings import USUAL_SETTINGS, EvaluationSettings
 from deemster.formats import NO_DOCUMENT, Document, NoDocument, read_document
 from deemster.formats.document import sort_issues
+from deemster.formats.environment_variables import Keys
 from deemster.formats.json_values import name_kind
 from deemster.formats.schema_validation import NonBlank, any_shape, shape_issues
 from deemster.gate.read_gate import Gate
@@ -32,7 +33,7 @@ SEED = 42
 CONCURRENCY = 16
 _Count: TypeAlias = Annotated[int, Meta(ge=1)] | None
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, title="a number of seconds above 0")] | None
-
+_Levels: TypeAlias = Annotated[list[Any], Meta(min_length=1)]
 
 _Texts: dict[str, Any] = {"type": ["string", "array"], "items": {"type": "string"}}
 _WHERE = {
@@ -75,6 +76,7 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     name: NonBlank | UnsetType = UNSET
     description: str | None = None
     target: TargetSection | UnsetType = UNSET
+    variants: Annotated[dict[str, _Levels | dict[str, Any] | None], Meta(min_length=1)] | UnsetType = UNSET
     repetitions: _Count = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1, title="a whole number of at least 0")] = SEED
     limits: LimitsSection = msgspec.field(default_factory=LimitsSection)
@@ -115,6 +117,7 @@ class Suite(NamedTuple):
         dataset: The dataset's path, or what a program gives: a dataset, a path, samples or a data frame.
         columns: Which column of the dataset's spreadsheet holds what, where the suite says so.
         target: The target it declares; None where saved outputs are given on the command line.
+        variants: What each of its variants changes of the target, as plain data; None where it has none.
         metrics: Metric entries, still to be resolved.
         models: The models section as plain data; None where there is none.
         repetitions: How often each sample is run, where the suite says so.
@@ -145,6 +148,7 @@ class Suite(NamedTuple):
     name: str = ""
     columns: Mapping[str, str] | None = None
     target: DeclaredTarget | None = None
+    variants: Mapping[str, Any] | None = None
     repetitions: int | None = None
     cluster: str | None = None
     aggregator: Any = None
@@ -228,15 +232,8 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
 
     folder = Path(path).parent
     target = None
-    if "target" in root:
-        target, wrong = read_target(
-            root["target"],
-            place=document.where,
-            environ=os.environ,
-            folder=folder,
-            prompts=root.get("prompts"),
-            calls=calls_target,
-        )
+    if "target" in root and "variants" not in root:
+        target, wrong = read_suite_target(root["target"], root, place=document.where, folder=folder, calls=calls_target)
         issues += wrong
     if issues:
         raise ConfigurationError(sort_issues(issues))
@@ -250,6 +247,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         dataset=str(folder / (dataset.file if dataset else "")),
         columns=dataset.columns if dataset and dataset.columns else None,
         target=target,
+        variants=declared.variants or None,
         metrics=metrics,
         models=root.get("models"),
         repetitions=declared.repetitions,
@@ -267,6 +265,28 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         prompts=root.get("prompts") or {},
         settings=_settings(declared, folder),
         calls=ModelCalls(keep_prompts=declared.keep_prompts),
+    )
+
+
+def read_suite_target(
+    section: Any,
+    root: Mapping[str, Any],
+    *,
+    place: Callable[[Keys], str | None],
+    folder: Path,
+    calls: bool,
+) -> tuple[DeclaredTarget | None, list[Issue]]:
+    """The target that a section of a suite declares, and everything that is wrong with it.
+
+    Args:
+        section: The section as plain data.
+        root: The whole suite, with its prompts.
+        place: Gives the place of a value by its path, `target` first.
+        folder: What its paths are relative to.
+        calls: Whether it is going to be called; otherwise the variables it names need not be set.
+    """
+    return read_target(
+        section, place=place, environ=os.environ, folder=folder, prompts=root.get("prompts"), calls=calls
     )
 
 
