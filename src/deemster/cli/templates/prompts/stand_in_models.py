@@ -18,7 +18,7 @@ def words(text: str) -> set[str]:
     return {word.rstrip("s") for word in re.findall(r"[a-z]+", text.lower()) if len(word) > 3}
 
 
-def answer(ask: dm.records.Ask, is_careful: bool) -> str:
+def answer(ask: dm.records.Ask, *, is_careful: bool) -> str:
     """A sentence of the passage; without one, what everybody knows."""
     prompt = ask.messages[-1].content
     question = prompt.rpartition("Question: ")[2]
@@ -33,5 +33,5 @@ def answer(ask: dm.records.Ask, is_careful: bool) -> str:
     return sentences[shared.index(best)].strip()
 
 
-small = dm.models.FakeChat(lambda ask: answer(ask, False), model="stand-in-small")
-large = dm.models.FakeChat(lambda ask: answer(ask, True), model="stand-in-large")
+small = dm.models.FakeChat(lambda ask: answer(ask, is_careful=False), model="stand-in-small")
+large = dm.models.FakeChat(lambda ask: answer(ask, is_careful=True), model="stand-in-large")
