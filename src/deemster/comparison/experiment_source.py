@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deemster.comparison.compare_columns import ComparisonSettings
-from deemster.comparison.compare_runs import DEFAULT_SETTINGS
+from deemster.comparison.compare_columns import DEFAULT_SETTINGS, ComparisonSettings
 from deemster.comparison.experiment import Experiment, MissingVariant, VariantSource, build_experiment
 from deemster.comparison.stored_source import StoredSource
 from deemster.store import RunRow, Store
