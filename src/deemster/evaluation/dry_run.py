@@ -58,6 +58,17 @@ class DryRun(NamedTuple):
     roles: Mapping[str, CallRange]
     assumes_context: bool = False
 
+    @classmethod
+    def of_all(cls, runs: Sequence[DryRun]) -> DryRun:
+        """What several runs would ask together, each as if the others were not there."""
+        nothing = CallRange(PlannedCalls(), PlannedCalls())
+        roles: dict[str, CallRange] = {}
+        for run in runs:
+            for role, calls in run.roles.items():
+                known = roles.get(role, nothing)
+                roles[role] = CallRange(known.least + calls.least, known.most + calls.most)
+        return cls(roles, any(run.assumes_context for run in runs))
+
     def to_json(self) -> bytes:
         """The same as JSON: for each role the least and the most requests, with tokens and cost."""
         roles = {role: plan._asdict() for role, plan in self.roles.items()}
