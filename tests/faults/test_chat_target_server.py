@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from aiohttp import web
 
 import deemster as dm
 from deemster.errors import InputError
@@ -80,16 +81,41 @@ def test_limits_of_the_model_hold():
         assert server.peak <= 2
 
 
-def test_model_that_takes_no_temperature_is_asked_without():
-    target = dm.ChatTarget("mini", "{{input.question}}", temperature=0.5)
-    with ModelServer(answer=shout, refuses=["temperature"]) as server, pytest.warns(UserWarning, match="temperature"):
+@pytest.mark.parametrize("name", ["temperature", "top_p"])
+def test_model_that_takes_no_such_choice_is_asked_without(name):
+    target = dm.ChatTarget("mini", "{{input.question}}", **{name: 0.5})
+    with ModelServer(answer=shout, refuses=[name]) as server, pytest.warns(UserWarning, match=f"takes no {name}"):
         report = evaluated(chat(server), target=target)
     assert report.metrics["exact-match"].mean == 1.0
 
 
+def test_form_of_the_answer_that_the_model_refuses_is_a_failure():
+    target = dm.ChatTarget("mini", "{{input.question}}", response_format={"type": "json_object"})
+    with ModelServer(answer=shout, refuses=["json_object"]) as server:
+        with pytest.warns(UserWarning, match="Every sample failed"):
+            report = evaluated(chat(server), target=target)
+        assert len(server.requests) == len(SAMPLES)
+    assert report.metrics["exact-match"].unscored_by_cause == {"target_failed": len(SAMPLES)}
+
+
+class Filtering(ModelServer):
+    """Refuses every prompt as Azure does."""
+
+    async def _reply(self, request, *, chat):
+        error = {"code": "content_filter", "message": "The prompt triggered the content management policy."}
+        return web.json_response({"error": error}, status=400)
+
+
+def test_prompt_that_a_filter_refuses_is_an_empty_answer_that_says_so():
+    with Filtering() as server, pytest.warns(UserWarning, match="12 of 12 answers were stopped by the provider's"):
+        report = evaluated(chat(server))
+    assert report.metrics["exact-match"].mean == 0.0
+    assert {entry.broken_off for entry in report.executions} == {"content_filter"}
+
+
 def test_messages_api_gets_its_own_names():
     target = dm.ChatTarget(
-        "mini", {"system": "S", "user": "{{input.question}}"}, stop=["END"], max_tokens=50, top_p=0.5
+        "mini", {"system": "S", "user": "{{input.question}}"}, stop=["END"], max_tokens=5000, top_p=0.5
     )
     with ModelServer(answer=shout, like="anthropic") as server:
         report = evaluated(Role(client=AnthropicChat(server.url, "m", api_key="k")), target=target, samples=SAMPLES[:1])
