@@ -6,8 +6,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import deemster as dm
+from deemster.cli.main import app
 from deemster.engine.run_sync import run_sync
 from deemster.errors import InputError
 from deemster.evaluation.check_models import check_models
@@ -75,8 +77,11 @@ def test_answers_that_were_cut_or_filtered_are_counted():
     with pytest.warns(UserWarning, match="answer") as told:
         evaluated(model, concurrency=1)
     messages = [str(warning.message) for warning in told]
-    assert "2 of 6 answers were cut at the most tokens, first `q0`. Raise `max_tokens`, or ask for less." in messages
-    assert "1 of 6 answers was stopped by a filter of the provider, first `q3`." in messages
+    assert (
+        "2 of 6 answers were cut off at the token limit, first `q0`. Raise `max_tokens`, or ask for shorter ones."
+        in messages
+    )
+    assert "1 of 6 answers was stopped by the provider's content filter, first `q3`." in messages
 
 
 def test_second_run_with_a_cache_asks_nothing(tmp_path):
@@ -216,3 +221,11 @@ def test_fault_in_a_chat_file_names_that_file(suite_file):
     suite_file.write_text(SUITE.replace('"Add: {{input.question}}"', "chat.yml"), encoding="utf-8")
     with pytest.raises(InputError, match=r"chat\.yml.*The role of a message"):
         load_suite(suite_file)
+
+
+def test_show_has_the_prompt_as_it_was_filled_in(suite_file, monkeypatch):
+    monkeypatch.chdir(suite_file.parent)
+    assert CliRunner().invoke(app, ["run", "suite.yml"]).exit_code == 0
+    shown = CliRunner().invoke(app, ["show", "latest", "q3"]).output
+    assert "Prompt\n  user: Add: 3 + 1?\n" in shown
+    assert "Add:" not in CliRunner().invoke(app, ["show", "latest", "q3", "--without-text"]).output

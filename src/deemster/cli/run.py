@@ -19,7 +19,7 @@ from deemster.cli._run_flags import (
     part_options,
     threshold_option,
 )
-from deemster.cli._stored_outputs import is_stored, score_stored_outputs
+from deemster.cli._stored_outputs import is_stored, outputs_to_judge, score_stored_outputs
 from deemster.cli.model_options import call_options
 
 if TYPE_CHECKING:
@@ -81,14 +81,11 @@ def command(
     from deemster.evaluation.suite import load_suite
 
     if overrides.outputs is not None and is_stored(str(overrides.outputs)):
-        score_stored_outputs(
-            context,
-            str(overrides.outputs),
-            suite=suite,
-            metrics=overrides.metrics,
-            limits=limits,
-            writing=writing,
-        )
+        name = str(overrides.outputs)
+        outputs = outputs_to_judge(name, suite, writing.storage)
+        if outputs is None:
+            score_stored_outputs(context, name, suite=suite, metrics=overrides.metrics, limits=limits, writing=writing)
+        overrides = overrides._replace(outputs=outputs)
 
     file = suite or _SUITE
     loaded = numbers.apply(load_suite(file, calls_target=overrides.outputs is None)).called_with(limits)

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from deemster import __version__
 from deemster.comparison.compare_columns import DEFAULT_SETTINGS, ComparisonSettings, compare_columns
-from deemster.comparison.compare_labels import compare_labels, read_both_labels
-from deemster.comparison.comparison import ComparedSample, Comparison
+from deemster.comparison.compare_labels import labels_in_viewer, use_labels
+from deemster.comparison.compared_sample import ComparedSample
+from deemster.comparison.comparison import Comparison
 from deemster.comparison.find_runs import RunSources
+from deemster.comparison.judged_outputs import find_judge_change
 from deemster.comparison.ranking import Ranking, rank_columns
 from deemster.comparison.run_source import RunSource, with_declared_cluster
 from deemster.comparison.without_text import join_privacy
@@ -58,7 +60,8 @@ def compare(
         cluster: The metadata key whose equal values make one unit, such as a document or a customer.
         seed: The seed of what is drawn.
         labels: A sheet of people's labels of each run in their order, or `viewer`: the difference is corrected by them
-            (`corrected`).
+            (`corrected`). Where the outputs are the same and the judge is not, sheets of labels of these outputs:
+            both judges are held against them (`judge_change`).
 
     Raises:
         ReportError: The runs share no sample, or do not hold what the comparison needs.
@@ -77,9 +80,7 @@ def compare(
         if labels is None:
             return comparison
 
-        labels_of_both = read_both_labels(labels, (before, now), warn=warner())
-        corrected = compare_labels(before, now, labels_of_both, settings=settings)
-        return msgspec.structs.replace(comparison, corrected=corrected)
+        return use_labels(comparison, (before, now), labels, settings=settings, warn=warner())
 
 
 def rank(
@@ -92,7 +93,7 @@ def rank(
     cluster: str | None = None,
     seed: int = 0,
 ) -> Ranking:
-    """Rank runs by their mean pass-rate: which are best, and which cannot be told apart?
+    """Rank runs by their pass-rate: which is best, and which cannot be told apart?
 
     Args:
         first: The run that each other one is compared with: a report, the file of one, a run file, or a stored run by
@@ -154,13 +155,18 @@ def compare_sources(
     # Only the candidate says which samples belong together. The columns have no other name, so that they are dropped
     # when they are no longer needed.
     settings = with_declared_cluster(settings, [candidate])
+    wanted = None if only is None else _find_wanted(candidate, only)
     comparison = compare_columns(
         baseline.columns(cluster=None),
         candidate.columns(cluster=settings.cluster),
         settings=settings,
         tool_version=__version__,
-        wanted=None if only is None else _find_wanted(candidate, only),
+        wanted=wanted,
     )
+    if comparison.not_comparable:
+        labels = list(labels_in_viewer(baseline, candidate))
+        change = find_judge_change(baseline, candidate, settings=settings, labels=labels, wanted=wanted)
+        comparison = msgspec.structs.replace(comparison, judge_change=change)
     if only is not None:
         comparison = _as_part(comparison, only)
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deemster.comparison.ranking_report import (
-    entry_name,
     format_cost,
     format_lead,
     join_parts,
@@ -71,9 +70,6 @@ def experiment_sections(experiment: Experiment) -> list[TextSection]:
 def _missing_lines(experiment: Experiment) -> Iterator[TextLine]:
     for variant in experiment.missing:
         yield ("Warning: ", DataText(variant.name), " is missing: ", SentenceText(variant.reason), ".")
-    for entry in experiment.ranking.runs:
-        if entry.run.status != "complete":
-            yield ("Warning: ", entry_name(entry), f" is {entry.run.status}: what it lacks counts as not passing.")
 
 
 def _cheapest_lines(experiment: Experiment) -> Iterator[TextLine]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # So many runs are told about pair by pair; of more, only the pairs with the best one are.
 MOST_IN_WORDS = 4
 # Counts of outputs, and the column of each: one that is 0 in all runs is left out.
-_LACKING = {"failed": "failed", "unscored": "unscored", "not_run": "not run"}
+_LACKING = {"failed": "failed", "not_run": "not run", "unscored": "unscored", "cut": "cut", "refused": "refused"}
 
 
 def ranking_verdict(ranking: Ranking) -> TextLine:
@@ -234,9 +234,7 @@ def ranking_sections(ranking: Ranking) -> list[TextSection]:
 
 def warning_lines(ranking: Ranking) -> list[TextLine]:
     """What a reader must know before believing a ranking."""
-    compared = [entry.against_first for entry in ranking.runs if entry.against_first is not None]
-    warnings = dict.fromkeys(warning for against in compared for warning in against.warnings)
-    return [("Warning: ", SentenceText(warning)) for warning in warnings]
+    return [("Warning: ", SentenceText(warning)) for warning in ranking.warnings]
 
 
 def ranks_note(ranking: Ranking) -> str:
@@ -270,6 +268,15 @@ def ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
     ]
     if any(entry.run.macro_f1 != entry.run.pass_rate for entry in entries):
         columns.append(("mean pass-rate", lambda entry: format_number(entry.run.macro_f1, places=_places(entry))))
+    repetitions = {entry.run.repetitions for entry in entries}
+    attempts: list[Column[RankedEntry]] = []
+    if len(repetitions) == 1 and repetitions != {1}:
+        count = repetitions.pop()
+        attempts = [
+            (f"pass@{count}", lambda entry: format_number(entry.figures.passes_once, places=2)),
+            (f"pass^{count}", lambda entry: format_number(entry.figures.passes_always, places=2)),
+        ]
+    columns += attempts
     columns += [(MetricName(name), _metric_cell(name)) for name in metrics]
     if any(entry.figures.cost_per_100 is not None for entry in entries):
         columns.append(("$ / 100", lambda entry: format_cost(entry.figures.cost_per_100)))
@@ -286,7 +293,7 @@ def ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
     return table_of(
         entries,
         columns,
-        spare=("samples", "mean pass-rate", *reversed(metrics)),
+        spare=("samples", "mean pass-rate", *reversed(metrics), *(name for name, _ in attempts)),
         plots=drawn_columns(PlotColumn("pass-rate", cells, interval)),
     )
 
@@ -375,6 +382,8 @@ def ranking_rows(ranking: Ranking) -> Iterator[dict[str, Any]]:
             "pass_rate": entry.run.pass_rate,
             **_ends("pass_rate", figures.pass_rate_interval),
             "macro_f1": entry.run.macro_f1,
+            "passes_once": figures.passes_once,
+            "passes_always": figures.passes_always,
             "best_rank": entry.best_rank,
             "worst_rank": entry.worst_rank,
             "difference": None if difference is None else difference.difference,

@@ -11,8 +11,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from deemster.comparison.comparison import ComparedSample, Comparison
+from deemster.comparison.compared_sample import ComparedSample
+from deemster.comparison.comparison import Comparison
 from deemster.comparison.experiment import Experiment
+from deemster.comparison.judge_change import JudgeChange
 from deemster.comparison.ranking import Ranking
 from deemster.datasets import SelectedPart
 from deemster.formats.streamed_list import Stream, map_stream
@@ -95,6 +97,7 @@ def comparison_without_text(comparison: Comparison, *, quotes: Quotes) -> Compar
         candidate=_compared_without_words(comparison.candidate),
         changes=Stream(lambda: map(_without_hash, changes)),
         examples=tuple(map(remover.example, comparison.examples)),
+        judge_change=_judges_without_words(comparison.judge_change, remover),
     )
 
 
@@ -128,6 +131,17 @@ def join_privacy(first: PrivacyEntry, second: PrivacyEntry) -> PrivacyEntry:
 def is_known_privacy(privacy: PrivacyEntry) -> bool:
     """Whether this version, or an earlier one, leaves out such a thing."""
     return privacy.level in LEVELS and set(privacy.removed) <= set(WITHOUT_TEXT.removed)
+
+
+def _judges_without_words(change: JudgeChange | None, remover: TextRemover) -> JudgeChange | None:
+    """A change of judge whose flips have no text."""
+    if change is None:
+        return None
+    metrics = {
+        name: msgspec.structs.replace(metric, flips=tuple(map(remover.example, metric.flips)))
+        for name, metric in change.metrics.items()
+    }
+    return msgspec.structs.replace(change, metrics=metrics)
 
 
 def _without_hash(change: SampleChange) -> SampleChange:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,10 +19,10 @@ from deemster.integrations.promptfoo.config_providers import (
     ChatProvider,
     CodeProvider,
     Provider,
-    read_grader,
+    read_graders,
     read_providers,
 )
-from deemster.integrations.promptfoo.config_tests import ConfigTest, read_tests
+from deemster.integrations.promptfoo.config_tests import ConfigTest, read_tests, with_default_test
 from deemster.integrations.run_builder import as_map, as_text
 from deemster.integrations.source_file import SourceFile
 
@@ -151,9 +151,9 @@ def read_promptfoo_config(source: SourceFile) -> SuiteFiles:
     Raises:
         InputError: It has no tests, or something in them cannot be kept.
     """
-    config = as_map(source.value)
     files = ConfigFiles(source)
     left_out = LeftOut(source.document)
+    config = with_default_test(as_map(source.value), files, left_out)
     left_out.note_keys(config, _CONFIG_KEYS, (), "the config")
     if "redteam" in config and not config.get("tests"):
         why = (
@@ -174,11 +174,6 @@ def read_promptfoo_config(source: SourceFile) -> SuiteFiles:
     variables = {name for pair in combinations for name in pair.prompt.variables | pair.provider.variables}
     samples = _samples(tests, metrics, variables)
     entries = metrics.entries()
-    remarks = [] if entries else ["no assertion has a metric here: `answered` checks that there is an output at all"]
-    if any(metric == "cost-below" for metric, _ in entries):
-        remarks.append("`cost-below` is unscored until each model in `models` has a `price`")
-    if not combinations:
-        remarks.append("no prompt is asked of a model here: add a `target`, or run the suite with `--outputs FILE`")
 
     name = as_text(config.get("description")) or source.path.stem
     sections: dict[str, Any] = {"schema_version": "deemster.suite.v1", "name": name, "dataset": DATASET}
@@ -186,11 +181,22 @@ def read_promptfoo_config(source: SourceFile) -> SuiteFiles:
     sections |= _target(combinations)
     sections |= _options(config, left_out)
     sections["metrics"] = [{metric: options} for metric, options in entries or [_ANSWERED]]
+    remarks = tuple(_remarks(sections, {metric for metric, _ in entries}))
     asked = {combination.prompt.path: combination.prompt.text for combination in combinations}
     targets = _code_targets(source.path.parent, combinations)
-    return SuiteFiles(
-        Dataset(samples, name=name), _yaml(sections), left_out.sentences(), asked, targets, tuple(remarks)
-    )
+    return SuiteFiles(Dataset(samples, name=name), _yaml(sections), left_out.sentences(), asked, targets, remarks)
+
+
+def _remarks(sections: Mapping[str, Any], metrics: set[str]) -> Iterator[str]:
+    """What is to be known of the suite before it runs."""
+    if not metrics:
+        yield "no assertion has a metric here: `answered` checks that there is an output at all"
+    if "cost-below" in metrics:
+        yield "`cost-below` is unscored until each model in `models` has a `price`"
+    if "cosine-embedding" in metrics and "embedding" not in sections.get("models", {}):
+        yield "`similar` is measured by the embedded vectors: add `embedding` to `models` for those of a provider"
+    if "target" not in sections and "variants" not in sections:
+        yield "no prompt is asked of a model here: add a `target`, or run the suite with `--outputs FILE`"
 
 
 def _code_targets(folder: Path, combinations: Sequence[_Combination]) -> SuiteTargets:
@@ -295,11 +301,11 @@ def _models(
     asked = {combination.provider.name: combination.provider for combination in combinations}
     models = {name: provider.model for name, provider in asked.items() if isinstance(provider, ChatProvider)}
     grader = as_map(as_map(config.get("defaultTest")).get("options")).get("provider")
-    judge = None
-    if grader is not None:
-        judge = read_grader(grader, files, left_out, ("defaultTest", "options", "provider"))
+    graders = read_graders(grader, files, left_out, ("defaultTest", "options", "provider"))
     if any(metric in _JUDGING for metric in metrics):
-        models["judge"] = judge or _USUAL_GRADER
+        models["judge"] = graders.get("judge", _USUAL_GRADER)
+    if "cosine-embedding" in metrics and "embedding" in graders:
+        models["embedding"] = graders["embedding"]
     return {"models": models} if models else {}
 
 

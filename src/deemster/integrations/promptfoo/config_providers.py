@@ -68,6 +68,7 @@ _OTHER_KINDS = frozenset(
     }
 )
 _NO_TEXT = re.compile(r"image|imagen|veo-|canvas|nova-reel|nova-sonic|embed|tts|audio|-live|realtime", re.IGNORECASE)
+_EMBEDDINGS = frozenset({"embedding", "embeddings"})
 # Keys of a provider's config, and the setting of a chat target that says the same.
 _SETTINGS: Mapping[str, str] = {
     "temperature": "temperature",
@@ -209,21 +210,38 @@ def read_providers(config: Mapping[str, Any], files: ConfigFiles, left_out: Left
     return providers
 
 
-def read_grader(entry: Any, files: ConfigFiles, left_out: LeftOut, path: Sequence[str | int]) -> dict[str, Any] | None:
-    """The entry of `models` for the model that grades; None where there is no counterpart, which is noted."""
-    if isinstance(entry, dict) and not {"text", "embedding"}.isdisjoint(entry):
-        left_out.note_keys(entry, frozenset({"text"}), path, "the provider that grades")
-        entry = entry.get("text")
-    if entry is None:
-        return None
-    try:
-        for described in _described(entry, files):
-            grader = _provider(described, [], files, left_out, path)
-            if isinstance(grader, ChatProvider):
-                return dict(grader.model)
-    except LeftOutError as error:
-        left_out.note(f"the provider that grades: {error}", path)
-    return None
+def read_graders(
+    entry: Any, files: ConfigFiles, left_out: LeftOut, path: Sequence[str | int]
+) -> dict[str, Mapping[str, Any]]:
+    """The entries of `models` for the models that grade, `judge` and `embedding`; what has no counterpart is noted."""
+    graders = entry if isinstance(entry, dict) and not {"text", "embedding"}.isdisjoint(entry) else {"text": entry}
+    left_out.note_keys(graders, frozenset({"text", "embedding"}), path, "the provider that grades")
+    models: dict[str, Mapping[str, Any]] = {}
+    for kind, role in (("text", "judge"), ("embedding", "embedding")):
+        try:
+            for described in _described(graders[kind], files) if graders.get(kind) is not None else ():
+                models[role] = _grader(described, role, files, left_out, path)
+        except LeftOutError as error:
+            left_out.note(f"the provider that grades: {error}", path)
+    return models
+
+
+def _grader(
+    entry: Mapping[str, Any], role: str, files: ConfigFiles, left_out: LeftOut, path: Sequence[str | int]
+) -> Mapping[str, Any]:
+    """The model of a provider that grades.
+
+    Raises:
+        LeftOutError: It has no counterpart.
+    """
+    vendor, _, rest = entry["id"].partition(":")
+    kind, _, model = rest.partition(":")
+    if role == "embedding" and vendor in _PRESETS and kind in _EMBEDDINGS and model:
+        return _model_entry(vendor, model, as_map(entry.get("config")), left_out, (*path, "config"))
+    grader = _provider(entry, [], files, left_out, path)
+    if role == "judge" and isinstance(grader, ChatProvider):
+        return grader.model
+    raise LeftOutError(f"`{visible(entry['id'], limit=80)}` has no counterpart here")
 
 
 def _described(entry: Any, files: ConfigFiles) -> Iterator[dict[str, Any]]:
