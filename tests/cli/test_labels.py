@@ -64,6 +64,7 @@ def test_efficient_sheet_has_probabilities_that_are_weights():
     ]
     Path("filled.csv").write_text("\n".join(["id,verdict,inclusion_probability", *filled]))
     done = called("agreement", "latest", "--labels", "filled.csv", "--metric", "rouge-l", "--store", "runs.db")
+    assert done.exit_code == 0, done.stderr
     assert "weighted by their inclusion probabilities" in done.stdout
     assert "8 labels; a random sample would have needed about" in " ".join(done.stdout.split())
 

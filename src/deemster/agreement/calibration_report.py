@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from deemster.agreement.estimate import Estimate, state_equal_labels
 from deemster.errors import plural
 from deemster.stats.interpretation import interpret_kappa
 from deemster.text.number_format import format_number, format_p_value, format_percent
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
         MetricCalibration,
         ThresholdChoice,
     )
-    from deemster.agreement.estimate import Estimate, state_equal_labels
 
 
 def calibration_sections(calibration: Calibration) -> list[TextSection]:
