@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from functools import cache
@@ -102,10 +103,25 @@ FEATURES = {
     ),
     "scoring once more": Feature(("evaluation/rescore_run", "cli/_stored_outputs"), ("cli/run",)),
     "rubric improvement": Feature(("grading/*improve*", "grading/*improvement*", "cli/rubric"), ()),
-    "ranking": Feature(("comparison/ranking*",), ("comparison/compare_runs", "comparison/without_text", "cli/compare")),
+    "ranking": Feature(
+        ("comparison/ranking*",),
+        ("comparison/compare_runs", "comparison/without_text", "comparison/experiment*", "cli/compare"),
+    ),
+    "variants": Feature(
+        (
+            "evaluation/variants",
+            "evaluation/run_experiment",
+            "evaluation/evaluate_variants",
+            "cli/_run_variants",
+            "comparison/experiment*",
+            "view/experiment_pages",
+        ),
+        ("cli/run", "cli/check", "evaluation/check_file", "cli/show", "comparison/without_text", "view/*"),
+        because="They are checked before, run, and shown after, with and without texts.",
+    ),
     "comment of a pull request": Feature(
         ("report/pull_request_comment", "comparison/comparison_comment"),
-        ("cli/report_options", "comparison/comparison", "report/report_document"),
+        ("cli/report_options", "comparison/comparison", "comparison/experiment_report", "report/report_document"),
     ),
     "few-shot examples": Feature(
         ("judges/few_shot",), ("judges/_grading_prompt", "judges/criterion_grader", "judges/grader_section")
@@ -124,6 +140,16 @@ FEATURES = {
     ),
     "pytest plug-in": Feature(("integrations/pytest_*",), ()),
 }
+
+
+# The files that may speak of variants. A variant is resolved into an ordinary evaluation before anything runs.
+SPEAK_OF_VARIANTS = (
+    *FEATURES["variants"].files,
+    *("evaluation/suite", "cli/run", "cli/check", "cli/show", "comparison/without_text", "gate/read_gate"),
+    "integrations/import_promptfoo_config",
+)
+# The word means something else here: other versions of an output, and a property of a font.
+OTHER_VARIANTS = ("audit/audit_judge", "audit/judge_bias", "judges/bias_probes", "text/_page_style")
 
 
 @cache
@@ -161,3 +187,11 @@ def test_feature_is_known_to_few(name):
 def test_feature_has_at_most_four_doors(name):
     doors = [pattern for pattern in FEATURES[name].known_to if not pattern.startswith("view/")]
     assert len(doors) <= MOST, f"{name} is known to {len(doors)} files outside its own, and may be to {MOST}."
+
+
+def test_variants_are_spoken_of_by_few():
+    word = re.compile(r"\bvariants?\b", re.IGNORECASE)
+    speaking = {file for file in imports() if word.search((SOURCE / f"{file}.py").read_text(encoding="utf-8"))}
+    others = sorted(file for file in speaking if not fits(file, (*SPEAK_OF_VARIANTS, *OTHER_VARIANTS)))
+    assert not others, f"These should know runs and targets, and no variants: {', '.join(others)}."
+    assert "evaluation/variants" in speaking

@@ -61,7 +61,7 @@ SPECIFIED = {
         n_numeric_criteria n_samples
         cannot_assess_mode na_mode na_stats cannot_assess_stats coverage_stats pooled_by_scale slices human
         consistency position_bias
-        calibration corrected items warnings intervals
+        calibration corrected items panel warnings intervals
     """,
     JudgeMetrics: """
         judge_id criterion_accuracy criterion_precision criterion_recall criterion_f1 mean_kappa phi confusion_matrix

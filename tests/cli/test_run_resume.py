@@ -202,7 +202,7 @@ def test_rescoring_adds_a_metric_and_prints_the_report(world):
 def test_rescoring_takes_metrics_and_models_from_a_suite(world):
     world()
     called("run", "suite.yml", "--quiet")
-    world(other_yml=SUITE.replace("[exact-match]", "[{token-f1: {name: overlap, threshold: 0.9}}, cosine-embedding]"))
+    world(other_yml="metrics: [{token-f1: {name: overlap, threshold: 0.9}}, cosine-embedding]\n")
     result = called("run", "other.yml", "--outputs", "latest", "--to", "-")
     assert result.exit_code == 0
     report = json.loads(result.stdout)
@@ -214,7 +214,7 @@ def test_rescoring_takes_metrics_and_models_from_a_suite(world):
     ("suite", "argv", "metrics"),
     [
         ("metrics: [token-f1]\n", (), ["exact-match", "token-f1"]),
-        ("metrics: [token-f1]\ndataset: gone.yml\ntarget: {outputs: gone.yml}\n", (), ["exact-match", "token-f1"]),
+        ("metrics: [token-f1]\ntarget: {outputs: gone.yml}\n", (), ["exact-match", "token-f1"]),
         ("models: {judge: {client: 'judge:judge'}}\n", ("--metric", "llm-as-judge"), ["exact-match", "llm-as-judge"]),
         ("models: {judge: {client: 'judge:judge'}}\nmetrics: [llm-as-judge]\n", (), ["exact-match", "llm-as-judge"]),
     ],

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import csv
+import functools
+import io
 import json
+import re
 from pathlib import Path
 
 import jsonschema_rs
+import msgspec
 import numpy as np
 import pytest
+from hypothesis import given
+from markdown_it import MarkdownIt
 
+import deemster as dm
 from deemster.comparison.compare_columns import ComparisonSettings
 from deemster.comparison.compare_runs import rank_sources
-from deemster.comparison.experiment import MissingVariant, VariantSource, build_experiment
+from deemster.comparison.experiment import Experiment, MissingVariant, VariantSource, build_experiment
+from deemster.comparison.find_runs import RunSources
+from deemster.comparison.without_text import experiment_without_text
 from deemster.errors import ReportError
 from deemster.text.terminal_layout import plain_text
+from tests.builders.arguments import arguments
+from tests.report.comparisons import HOSTILE
+from tests.report.test_report_sections import MARKDOWN, NAMES, QUICK, parsed
 from tests.results.make_compared_runs import run
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "deemster.experiment.v1.json").read_text(encoding="utf-8"))
@@ -60,6 +73,7 @@ def shown(experiment, *, width=200):
     return plain_text(experiment.sections(), width=width)
 
 
+SPEC = {("short", "mini"): 0.75, ("short", "local"): 0.74, ("polite", "mini"): 0.86, ("polite", "local"): 0.84}
 RATES = {("short", "mini"): 0.6, ("short", "local"): 0.5, ("polite", "mini"): 0.9, ("polite", "local"): 0.8}
 
 
@@ -157,3 +171,114 @@ def test_experiment_without_any_score_is_refused():
         built([VariantSource("a", {}, Nothing(None))])
     experiment = built([VariantSource("a", {}, Nothing(None)), *grid(RATES)])
     assert experiment.missing[0].name == "a"
+
+
+@functools.cache
+def plain():
+    """An experiment in which everything that a user named begins with `plain`."""
+    usage = [[0.001, 10, 500]] * 60
+    sources = []
+    for place, rate in enumerate((0.5, 0.9, 0.5, 0.5)):
+        levels = {"plain p": f"plain {place // 2}", "plain q": f"plain {place % 2}"}
+        score = np.arange(60) < round(rate * 60)
+        columns = run({"plain m": score.astype(float).tolist()}, name=f"plain run {place}", usage=usage)
+        sources.append(VariantSource(f"plain {place}", levels, Columns(columns)))
+    missing = MissingVariant(name="plain gone", levels={}, reason="plain reason")
+    return build_experiment(sources, id="plain", name="plain", missing=[missing])
+
+
+def with_name(value, name):
+    """A plain value, in whose texts `plain` is another name."""
+    if isinstance(value, str):
+        return value.replace("plain", name)
+    if isinstance(value, dict):
+        return {with_name(key, name): with_name(inner, name) for key, inner in value.items()}
+    return [with_name(inner, name) for inner in value] if isinstance(value, (list, tuple)) else value
+
+
+def renamed(name):
+    """The plain experiment with another name for everything."""
+    return msgspec.convert(with_name(msgspec.to_builtins(plain()), name), Experiment)
+
+
+@pytest.mark.parametrize("flavour", ["md", "github", "pr-comment"])
+@QUICK
+@given(name=NAMES)
+def test_hostile_names_make_no_element_in_markdown(flavour, name):
+    text = b"".join(renamed(name).forms()[flavour]()).decode()
+    if flavour == "pr-comment":
+        marker, _, text = text.partition("\n")
+        assert re.fullmatch(r"<!-- deemster comment: [A-Za-z0-9._-]* -->", marker)
+    page = parsed(MarkdownIt("commonmark").enable("table").render(text))
+    assert page.elements <= MARKDOWN | {"details", "summary", "sub"}
+    assert page.attributes == set()
+    assert page.odd == []
+
+
+@QUICK
+@given(name=NAMES)
+def test_hostile_names_make_no_element_in_the_page(name):
+    page, plain = (parsed(renamed(text).to_html()) for text in (name, "plain"))
+    assert page.elements == plain.elements
+    assert {(tag, key) for tag, key, _ in page.attributes} == {(tag, key) for tag, key, _ in plain.attributes}
+    assert page.odd == []
+
+
+@pytest.mark.parametrize("attack", HOSTILE)
+def test_attacks_reach_no_terminal_and_no_cell(attack):
+    experiment = renamed(attack)
+    text = shown(experiment)
+    assert "\x1b" not in text
+    assert "\n::" not in text
+    rows = list(csv.reader(io.StringIO(b"".join(experiment.forms()["csv"]()).decode())))
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert not any(cell.startswith(("=", "+", "@")) for row in rows for cell in row)
+
+
+def test_table_of_variants_is_the_one_of_pandas_and_of_the_csv():
+    experiment = built(grid(RATES))
+    table = experiment.to_dataframe()
+    assert table.variant.tolist() == [variant.name for variant in experiment.variants]
+    assert table.best_rank.tolist() == [3, 4, 1, 2]
+    rows = list(csv.DictReader(io.StringIO(b"".join(experiment.forms()["csv"]()).decode())))
+    assert [float(row["pass_rate"]) for row in rows] == table.pass_rate.tolist()
+    assert [row["prompt"] for row in rows] == ["short", "short", "polite", "polite"]
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_outputs_that_were_cut_refused_or_failed_are_counted(is_stored, tmp_path):
+    def answer(given):
+        question = given["question"]
+        if question.endswith("0"):
+            return dm.Output("right", broken_off="length")
+        if question.endswith("1"):
+            return dm.Output("wrong", broken_off="content_filter")
+        if question.endswith("2"):
+            raise RuntimeError("no answer")
+        return "right"
+
+    samples = [dm.Sample(f"q{place}", {"question": f"q{place}"}, "right") for place in range(30)]
+    store = tmp_path / "runs.db"
+    where = {"where": store} if is_stored else {}
+    report = dm.evaluate(dm.Dataset(samples, name="d"), target=answer, metrics=["exact-match"], **arguments(**where))
+    with RunSources(store) as sources:
+        source = sources.find(report.run.id if is_stored else report)
+        experiment = built([VariantSource("now", {}, source)])
+    (entry,) = experiment.ranking.runs
+    figures = entry.figures
+    assert (figures.cut, figures.refused, figures.failed, figures.unscored) == (3, 3, 3, 0)
+    assert entry.run.pass_rate == pytest.approx(0.8)
+    head = next(line for line in shown(experiment).splitlines() if line.startswith("variant"))
+    assert head.split()[-4:] == ["failed", "cut", "refused", "samples"]
+
+
+def test_without_text_names_stay_and_reasons_go():
+    missing = MissingVariant(name="gone", levels={}, reason="a secret")
+    safe = experiment_without_text(built(grid(RATES), missing=[missing]))
+    assert "a secret" not in safe.to_json()
+    assert "polite / mini is best" in shown(safe)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_screen_of_an_experiment(width, golden):
+    golden(f"screen/experiment-{width}.txt", shown(built(grid(SPEC, costs=[0.001, 0.002, 0.0021, 0.004])), width=width))

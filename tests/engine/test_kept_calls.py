@@ -223,6 +223,7 @@ def test_store_of_the_earlier_schema_resumes_and_counts_what_its_marks_used(tmp_
     with contextlib.closing(sqlite3.connect(path)) as older:
         older.executescript(
             "DROP TABLE calls; DROP TABLE prompts; DROP TABLE baselines; DROP TABLE columns; DROP TABLE labels;"
+            "ALTER TABLE runs DROP COLUMN experiment;"
             "CREATE TABLE entries (run BIGINT, position BIGINT, body BLOB, checksum BIGINT); PRAGMA user_version = 1;"
         )
     with open_store(path) as store:

@@ -202,6 +202,7 @@ OTHER_VALUES = {
     "calibration": "labels.json",
     "attack": {"seed": 3},
     "prompts": {"short": "{{input.q}}"},
+    "variants": {"python": ["app:a", "app:b"]},
 }
 # They are for people and for editors: the document has them, and nothing else reads them.
 NOT_READ = ("schema_version", "description")

@@ -45,7 +45,11 @@ def assert_same(grading, wanted):
     assert list(grading.mixed) == wanted["mixed"]
     assert plain(grading.settings) == wanted["settings"]
     assert plain(grading.dataset.to_dict()) == wanted["dataset"]
-    assert plain(grading.votes(reasons=True).to_dict()) == wanted["votes"]
+    votes = plain(grading.votes(reasons=True).to_dict())
+    for judge in votes["judges"]:
+        # The earlier version did not say what a judge costs.
+        judge.pop("cost_usd", None)
+    assert votes == wanted["votes"]
     summary = plain(grading.figures)
     assert {key: summary[key] for key in wanted["summary"]} == wanted["summary"]
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
+import deemster as dm
 from deemster.errors import InputError
 from deemster.integrations.import_promptfoo_config import SuiteFiles, read_promptfoo_config
 from deemster.integrations.source_file import SourceFile
+from deemster.metrics.import_user_code import import_object
 
 OPENAI = "openai:gpt-5-mini"
 
@@ -366,3 +369,63 @@ def test_options_of_the_evaluation_and_the_grader_are_taken_in(tmp_path):
 def test_config_whose_tests_are_code_is_refused_with_what_was_not_taken_in(tmp_path):
     with pytest.raises(InputError, match=r"No test .* `file://t.py:make` is code, which is not run, line 5"):
         imported(tmp_path, with_prompts("{{q}}", tests="file://t.py:make"))
+
+
+PROVIDER = """
+from greeting import GREETING
+
+def call_api(prompt, options, context):
+    if context["vars"]["q"] == "broken":
+        return {"error": "no answer"}
+    return {"output": f"{GREETING}, {options['config']['name']}: {prompt}"}
+
+async def ask_later(prompt, options, context):
+    return {"output": prompt.upper()}
+"""
+
+
+def test_python_functions_are_called_as_promptfoo_calls_them(tmp_path):
+    folder = tmp_path / "config"
+    folder.mkdir()
+    (folder / "greeting.py").write_text("GREETING = 'Hello'\n")
+    providers = [
+        {"id": "file://provider.py", "label": "now", "config": {"name": "Ada"}},
+        {"id": "python:provider.py:ask_later", "label": "later"},
+    ]
+    config = with_prompts("Say {{q}}", providers=providers, tests=[{"vars": {"q": name}} for name in ("yes", "broken")])
+    found = imported(folder, config, provider__py=PROVIDER)
+    assert found.suite["variants"] == {
+        "now": {"python": "targets:ask_now_prompt"},
+        "later": {"python": "targets:ask_later_prompt"},
+    }
+    found.files.write(tmp_path / "suites" / "made")
+    outputs = {
+        name: outputs_of(tmp_path / "suites" / "made", target["python"])
+        for name, target in found.suite["variants"].items()
+    }
+    assert outputs == {
+        "now": ["Hello, Ada: Say yes", "RuntimeError: no answer"],
+        "later": ["SAY YES", "SAY BROKEN"],
+    }
+
+
+def test_command_gets_prompt_options_and_variables_as_arguments(tmp_path):
+    script = (
+        "import json, sys\nprint(sys.argv[1], json.loads(sys.argv[2])['config'], json.loads(sys.argv[3])['vars'])\n"
+    )
+    provider = {"id": f"exec: {sys.executable} script.py", "label": "own", "config": {"a": 1}}
+    found = imported(tmp_path, with_prompts("Say {{q}}", providers=[provider]), script__py=script)
+    found.files.write(tmp_path / "made")
+    assert outputs_of(tmp_path / "made", found.suite["target"]["python"]) == ["Say why {'a': 1} {'q': 'why'}"]
+
+
+def outputs_of(folder, target):
+    """What a target answers to the samples of a suite that was written, or how it fails."""
+    ask = import_object(target, called="target", search=folder)
+    answers = []
+    for sample in dm.Dataset.load(folder / "dataset.yml"):
+        try:
+            answers.append(ask(dict(sample.input)))
+        except RuntimeError as error:
+            answers.append(f"RuntimeError: {error}")
+    return answers

@@ -5,6 +5,9 @@ from deemster.agreement.inter_judge_agreement import judge_agreement as judge_ag
 from deemster.agreement.judge_as_annotator import annotator_tests as annotator_tests
 from deemster.agreement.judge_comparison import compare_judges as compare_judges
 from deemster.agreement.metrics_result import MetricsResult as MetricsResult
+from deemster.agreement.panel_worth import PanelMember as PanelMember
+from deemster.agreement.panel_worth import PanelWorth as PanelWorth
+from deemster.agreement.panel_worth import SharedErrors as SharedErrors
 from deemster.agreement.result_models import AbstentionStats as AbstentionStats
 from deemster.agreement.result_models import BootstrapResult as BootstrapResult
 from deemster.agreement.result_models import BootstrapResults as BootstrapResults

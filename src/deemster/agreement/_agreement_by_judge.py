@@ -5,17 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from deemster.agreement._agreement_tables import Column, interval_column, interval_plots, percent_column, table_of
+from deemster.agreement._agreement_tables import (
+    Column,
+    format_ends,
+    interval_column,
+    interval_plots,
+    percent_column,
+    table_of,
+)
 from deemster.agreement.agreement_sentences import has_scores
+from deemster.agreement.panel_worth import PanelMember, PanelWorth
 from deemster.agreement.result_models import (
     JudgeMetrics,
     interval_of,
 )
-from deemster.text.text_sections import DataText, TextSection, TextTable
+from deemster.errors import plural
+from deemster.stats.confidence_interval import ConfidenceInterval
+from deemster.text.number_format import format_number, format_percent
+from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
     from deemster.agreement.metrics_result import MetricsResult
 
+# A panel that is at most so much worse without a judge loses nothing that anyone would notice.
+NO_LOSS = 0.01
+# So many pairs of judges whose errors go together are named.
+MOST_PAIRS = 5
 _SCORES_OF_JUDGES: tuple[Column, ...] = (
     ("judge", "judge_id"),
     ("MAE", "score_mae"),
@@ -44,6 +59,60 @@ def judges_section(result: MetricsResult) -> TextSection:
     )
     table = table_of(judges, columns, spare=("phi", "abstained", "failed"), plots=plots)
     return TextSection(("Judges",), table=table if judges else None, key="judges")
+
+
+def panel_section(panel: PanelWorth) -> TextSection:
+    """What the panel is worth against people's labels, and what each judge adds."""
+    lines: list[TextLine] = [*_panel_lines(panel), *map(_member_line, panel.members), *_shared_error_lines(panel)]
+    return TextSection(("What the panel is worth",), lines, key="panel")
+
+
+def _panel_lines(panel: PanelWorth) -> Iterator[TextLine]:
+    size = plural(len(panel.members), "judge")
+    worth = "how many independent votes they are worth is unknown, as one of them errs always alike"
+    if panel.effective_votes is not None:
+        ends = "" if panel.ci is None else f" ({panel.ci.lower:.1f} to {panel.ci.upper:.1f})"
+        worth = f"they are worth {panel.effective_votes:.1f}{ends} independent votes"
+    yield (f"{size} voted on {plural(panel.n_samples, 'labelled cell')}: {worth}.",)
+
+    verdict = "is not told apart from"
+    if panel.gain_ci is not None and not panel.gain_ci.lower <= 0 <= panel.gain_ci.upper:
+        verdict = "errs less than" if panel.gain_ci.lower > 0 else "errs more than"
+    yield (
+        f"The panel errs on {format_percent(panel.error)}; it {verdict} its best single judge, ",
+        DataText(panel.best_judge),
+        f"{_points(panel.gain, panel.gain_ci)}.",
+    )
+
+
+def _member_line(member: PanelMember) -> TextLine:
+    """What dropping a judge loses and saves; "nothing" only where the interval leaves no more than a point."""
+    ends = member.loss_ci
+    loses = "may lose or gain"
+    if ends is not None:
+        if ends.lower > 0 or ends.upper < 0:
+            loses = f"{'loses' if ends.lower > 0 else 'gains'} {100 * abs(member.loss or 0.0):.1f} points"
+        elif max(-ends.lower, ends.upper) <= NO_LOSS:
+            loses = "loses nothing"
+    saves = "" if member.cost_share is None else f" and saves {format_percent(member.cost_share)} of the cost"
+    error = format_percent(member.error)
+    return "Dropping ", DataText(member.judge_id), f" (errs on {error}) {loses}{_points(member.loss, ends)}{saves}."
+
+
+def _points(value: float | None, ci: ConfidenceInterval | None) -> str:
+    if ci is None:
+        return "" if value is None else f" ({100 * value:+.1f} points)"
+    return f" ({100 * ci.lower:+.1f} to {100 * ci.upper:+.1f} points)"
+
+
+def _shared_error_lines(panel: PanelWorth) -> Iterator[TextLine]:
+    """The pairs of judges whose errors go together beyond chance."""
+    shared = [pair for pair in panel.pairs if pair.ci is not None and pair.ci.lower > 0]
+    for pair in shared[:MOST_PAIRS]:
+        numbers = f": correlation {format_number(pair.correlation)} ({format_ends(pair.ci)})."
+        yield "The errors of ", DataText(pair.judge_a), " and ", DataText(pair.judge_b), f" go together{numbers}"
+    if len(shared) > MOST_PAIRS:
+        yield (f"So do those of {plural(len(shared) - MOST_PAIRS, 'further pair')}.",)
 
 
 def _judges_by_name(result: MetricsResult) -> list[JudgeMetrics]:

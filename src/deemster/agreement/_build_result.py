@@ -18,6 +18,7 @@ from deemster.agreement._score_statistics import CORRELATIONS, ICC_FORMS
 from deemster.agreement._tag_slices import FEWEST_ITEMS, SliceEstimates
 from deemster.agreement._verdict_statistics import COVERAGE_RATES, KINDS
 from deemster.agreement.metrics_result import MetricsResult
+from deemster.agreement.panel_worth import PanelWorth
 from deemster.agreement.result_models import (
     AbstentionStats,
     AnyCriterion,
@@ -84,6 +85,7 @@ class Extras(NamedTuple):
     calibration: tuple[CalibrationMetrics, ...] | None
     corrected: CorrectedMeans | None
     items: tuple[ItemMetrics, ...] | None
+    panel: PanelWorth | None
 
 
 def build_result(statistics: Statistics, extras: Extras) -> MetricsResult:

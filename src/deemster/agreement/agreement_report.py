@@ -12,7 +12,7 @@ from deemster.agreement._agreement_by_criterion import (
     numeric_section,
     sections_of_kinds,
 )
-from deemster.agreement._agreement_by_judge import judge_vote_sections, judges_section
+from deemster.agreement._agreement_by_judge import judge_vote_sections, judges_section, panel_section
 from deemster.agreement._agreement_next_steps import FEW_CRITERIA, next_steps_section
 from deemster.agreement._agreement_tables import (
     Column,
@@ -151,6 +151,7 @@ def short_agreement_sections(result: MetricsResult, *, more: str) -> list[TextSe
     ]
     steps = next_steps_section(result)._replace(after=[(more,)])
     asked = [judges_section(result)] if result.per_judge is not None else []
+    asked += [panel_section(result.panel)] if result.panel is not None else []
     asked += [_slices(result.slices)] if result.slices else []
     asked += [_position_bias(result.position_bias)] if result.position_bias else []
     criteria = [] if result.sampling == "chosen" else [criteria_section(result, most=FEW_CRITERIA)]
@@ -272,6 +273,8 @@ def _extras(result: MetricsResult) -> list[TextSection]:
         parts.append(TextSection(("Pooled by kind",), table=kinds, key="kinds"))
     if result.slices:
         parts.append(_slices(result.slices))
+    if result.panel is not None:
+        parts.append(panel_section(result.panel))
     if result.human is not None:
         parts.append(people_section(result.human, result))
         if result.human.annotator_tests:

@@ -23,6 +23,7 @@ from deemster.agreement._numeric_agreement import Levels
 from deemster.agreement._position_bias import pair_clusters, position_bias
 from deemster.agreement._verdict_classes import AbstentionModes
 from deemster.agreement.metrics_result import MetricsResult
+from deemster.agreement.panel_worth import panel_worth
 from deemster.agreement.result_models import AbstentionMode, CorrectedMeans
 from deemster.datasets import RubricDataset, Votes
 from deemster.errors import InputError
@@ -105,6 +106,7 @@ def _compute_extras(votes: LabelledVotes, options: Options, *, epsilon: float, p
         calibration=judge_calibration(votes, confidence=confidence),
         corrected=corrected_means(votes, confidence=confidence),
         items=disputed_items(votes),
+        panel=panel_worth(votes, options.bootstrap),
     )
 
 

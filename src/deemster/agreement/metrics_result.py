@@ -10,6 +10,7 @@ import msgspec
 from deemster.agreement._result_dataframe import build_dataframe
 from deemster.agreement.agreement_page import agreement_notebook, agreement_page
 from deemster.agreement.agreement_report import agreement_sections
+from deemster.agreement.panel_worth import PanelWorth
 from deemster.agreement.result_models import (
     AbstentionMode,
     AbstentionStats,
@@ -119,6 +120,8 @@ class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field=
         calibration: Whether stated probabilities come true. None where no judge states one on a labelled cell.
         corrected: Means over all items, corrected for the judge's errors. None where every graded item is labelled.
         items: The twenty most disputed items. None where no judge cast a usable vote.
+        panel: What the panel is worth against the labels: independent votes, best member, what each judge adds. None
+            below two judges, and where no labelled cell has a verdict of each.
         warnings: What a reader has to know, each led by its code.
         intervals: The intervals of the numbers above, by field name. None without a bootstrap.
     """
@@ -177,6 +180,7 @@ class MetricsResult(Rendered, ResultModel, frozen=True, kw_only=True, tag_field=
     calibration: tuple[CalibrationMetrics, ...] | None = None
     corrected: CorrectedMeans | None = None
     items: tuple[ItemMetrics, ...] | None = None
+    panel: PanelWorth | None = None
     warnings: tuple[str, ...] = ()
     intervals: Intervals = None
 

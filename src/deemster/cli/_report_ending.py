@@ -68,9 +68,9 @@ def write_and_print(
         if report.run.part is not None and report.run.part.is_of_failed:
             note(visible("".join(describe_passed(shown))))
         if report.gate is not None:
-            _print_verdict(report.gate, report.run.part)
+            print_verdict(report.gate, report.run.part)
     warn_of_open_checks(report.gate)
-    _note_what_is_missing(shown, is_printed=not reports.takes_stdout and not quiet)
+    note_what_is_missing(shown, is_printed=not reports.takes_stdout and not quiet)
     return code
 
 
@@ -126,7 +126,7 @@ def exit_code(report: Report) -> ExitCode:
     return report.gate.exit_code if report.gate is not None else ExitCode.PASSED
 
 
-def _note_what_is_missing(report: Report, *, is_printed: bool) -> None:
+def note_what_is_missing(report: Report, *, is_printed: bool) -> None:
     """Say why a run is not complete, and what could not be scored; what is allowed, only where no report says it."""
     from deemster.report.unscored_causes import describe_failures
 
@@ -139,7 +139,7 @@ def _note_what_is_missing(report: Report, *, is_printed: bool) -> None:
         note(visible(f"{totals.unscored} of {totals.marks} scores are missing, which is allowed: {failure}."))
 
 
-def _print_verdict(gate: GateDecision, part: SelectedPart | None) -> None:
+def print_verdict(gate: GateDecision, part: SelectedPart | None) -> None:
     """Print the verdict of the gate where no report was printed."""
     from deemster.report.gate_sections import format_against_bound, gate_verdict
 

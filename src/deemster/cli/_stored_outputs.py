@@ -1,4 +1,4 @@
-"""`deemster run --outputs RUN`: scores once more what was answered before, as a further scoring of it."""
+"""`deemster run --outputs RUN`: scores what was answered before, as a run of its own or as a further scoring."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from deemster.engine.stop_request import Stop
     from deemster.evaluation.rescore_run import Rescoring
     from deemster.evaluation.suite import Suite
+    from deemster.runs.run_storage import Storage
     from deemster.store import RunRow, Store
+    from deemster.targets.saved_outputs import SavedOutputs
 
 _DATASET = "dataset:"
 # What a further scoring of a run heeds; everything else is as it was when the run was made.
@@ -40,6 +42,29 @@ def is_stored(outputs: str) -> bool:
     if is_run and Path(outputs).is_file():
         raise ConfigurationError(Issue(f"`deemster import {outputs}` takes in the runs of a run file.", outputs))
     return is_run
+
+
+def outputs_to_judge(outputs: str, suite: str | None, storage: Storage | None) -> SavedOutputs | None:
+    """The outputs of a stored run, where a suite that names a dataset judges them in a run of its own; else None.
+
+    Args:
+        outputs: The run, or `dataset:NAME`.
+        suite: The suite that is named; None where none is.
+        storage: Where the run is stored.
+
+    Raises:
+        InputError: The suite or the run cannot be read.
+    """
+    from deemster.evaluation.rescore_run import stored_outputs
+    from deemster.evaluation.suite import load_suite
+
+    if suite is None or outputs.startswith(_DATASET):
+        return None
+    if "dataset" not in load_suite(suite, calls_target=False, must_run=False).document.value:
+        return None
+    with open_run_store(place_of(storage)) as store:
+        row = store.run(outputs)
+        return stored_outputs(store, row) if row.kind == "run" else None
 
 
 def score_stored_outputs(

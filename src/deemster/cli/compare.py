@@ -15,7 +15,7 @@ from deemster.cli._report_ending import warn_of_open_checks
 from deemster.cli.options import NumberRange, only_option, read_settings, set_option, take_only
 from deemster.cli.report_options import ReportOptions, comparison_options
 from deemster.cli.store_options import find_store, store_option
-from deemster.errors import ConfigurationError, list_names
+from deemster.errors import ConfigurationError, ExitCode, list_names
 
 # Formats that a ranking of more runs does not have.
 _FOR_TWO_RUNS = ("junit", "junit-samples", "pr-comment")
@@ -61,6 +61,11 @@ if TYPE_CHECKING:
     multiple=True,
     help="A sheet of people's labels of each run, in the order of the runs, or `viewer`: correct the difference.",
 )
+@click.option(
+    "--require",
+    type=click.Choice(["linked", "interchangeable"]),
+    help="Decide: what a new judge of the same outputs must be to the old one.",
+)
 @only_option
 @click.option("--full", is_flag=True, help="Print effects, tests and more samples too.")
 @comparison_options
@@ -74,6 +79,7 @@ def command(
     overrides: tuple[str, ...],
     confirm: int | None,
     labels: tuple[str, ...],
+    require: str | None,
     only: tuple[str, ...],
     full: bool,
     reports: ReportOptions,
@@ -85,8 +91,11 @@ def command(
     compared with each other. The first line answers; the samples that broke are listed. With more than one CANDIDATE
     all runs are ranked, best first, and each two of them are compared, so that it says which cannot be told apart.
 
-    The exit code is 0, but with --margin or --gate: 0 passed, 1 failed, 4 inconclusive. A margin alone is decided in
-    three ways.
+    Where both have the same outputs and another judge, the first line says what the old numbers are worth under the
+    new judge: interchangeable, linked by another threshold, or not comparable.
+
+    The exit code is 0, but with --margin, --gate or --require: 0 passed, 1 failed, 4 inconclusive. A margin alone is
+    decided in three ways.
     """
     from deemster.comparison.compare_columns import ComparisonSettings
     from deemster.comparison.compare_runs import compare_sources
@@ -101,6 +110,7 @@ def command(
             "--gate": gate is not None,
             "--confirm": confirm is not None,
             "--labels": bool(labels),
+            "--require": require is not None,
             "--only": bool(only),
             "--full": full,
         }
@@ -127,6 +137,7 @@ def command(
         published = reports.shown_comparison(comparison, quotes_of_either(before, after))
         reports = _with_junit_of(after, reports)
 
+    code = ExitCode.PASSED if require is None else _judge_exit_code(comparison, require)
     reports.write_each(published.write)
     reports.note_files()
     if not reports.takes_stdout:
@@ -134,7 +145,24 @@ def command(
         _print(published, confirmation, steps, full=full)
     if comparison.gate is not None:
         warn_of_open_checks(comparison.gate)
-        raise click.exceptions.Exit(comparison.gate.exit_code)
+        code = comparison.gate.exit_code or code
+    raise click.exceptions.Exit(code)
+
+
+def _judge_exit_code(comparison: Comparison, require: str) -> ExitCode:
+    """Whether a new judge is to the old one what it must be.
+
+    Raises:
+        ConfigurationError: The outputs are not the same, or the judge is.
+    """
+    if comparison.judge_change is None:
+        raise ConfigurationError(
+            "`--require` is for two judges of the same outputs: `deemster run SUITE --outputs RUN`."
+        )
+    answer = comparison.judge_change.answer
+    if answer == "not-enough-data":
+        return ExitCode.INCONCLUSIVE
+    return ExitCode.PASSED if answer in ("interchangeable", require) else ExitCode.GATE_FAILED
 
 
 def _refuse_flags(for_two_runs: Sequence[str]) -> None:
@@ -228,13 +256,10 @@ def _correct(
     files: tuple[str, ...],
     settings: ComparisonSettings,
 ) -> Comparison:
-    """The comparison, corrected by labels on both runs."""
-    import msgspec
+    """The comparison, with what labels say of both runs, or of both judges."""
+    from deemster.comparison.compare_labels import use_labels
 
-    from deemster.comparison.compare_labels import compare_labels, read_both_labels
-
-    labels = read_both_labels(files, runs, warn=warn)
-    return msgspec.structs.replace(comparison, corrected=compare_labels(*runs, labels, settings=settings))
+    return use_labels(comparison, runs, files, settings=settings, warn=warn)
 
 
 def _confirm(comparison: Comparison, candidate: RunSource, times: int | None) -> Confirmation | None:

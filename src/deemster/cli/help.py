@@ -38,9 +38,10 @@ TOPICS = {
           latest              a stored run, as `deemster help runs` names it
           dataset:NAME        all recordings of the traffic of a dataset
 
-        The outputs of a stored run are scored by --metric, or by the metrics of the suite that is named. What comes of
-        it belongs to that run: samples and outputs are its own, only new scores are computed, and people's labels stay.
-        After an interruption the same command goes on.
+        A suite with a dataset judges the outputs of a stored run in a run of its own, with every flag of `run`, such as
+        --budget, --resume and --sample N: for another judge, which `deemster compare RUN latest` holds against the old
+        one. Otherwise, and for recordings, --metric or the metrics of the suite add scores to that run, or replace
+        those of the same name; after an interruption the same command goes on.
         """,
     ),
     "samples": (

@@ -19,7 +19,7 @@ from deemster.cli._run_flags import (
     part_options,
     threshold_option,
 )
-from deemster.cli._stored_outputs import is_stored, score_stored_outputs
+from deemster.cli._stored_outputs import is_stored, outputs_to_judge, score_stored_outputs
 from deemster.cli.model_options import call_options
 
 if TYPE_CHECKING:
@@ -58,6 +58,9 @@ RUN_HEADINGS = {
     metavar="N",
     help="Run newly failing samples up to N times more.",
 )
+@click.option(
+    "--variant", "variants", multiple=True, metavar="NAME", help="Only this variant, or those of a glob; repeatable."
+)
 @click.pass_context
 def command(
     context: click.Context,
@@ -71,28 +74,29 @@ def command(
     part: PartOptions,
     writing: RunWriting,
     confirm: int | None,
+    variants: tuple[str, ...],
 ) -> None:
     """Run a suite, store the run, print the report, apply the gate."""
     from deemster.evaluation.resolve_evaluation import resolve_evaluation
     from deemster.evaluation.suite import load_suite
 
     if overrides.outputs is not None and is_stored(str(overrides.outputs)):
-        score_stored_outputs(
-            context,
-            str(overrides.outputs),
-            suite=suite,
-            metrics=overrides.metrics,
-            limits=limits,
-            writing=writing,
-        )
+        name = str(overrides.outputs)
+        outputs = outputs_to_judge(name, suite, writing.storage)
+        if outputs is None:
+            score_stored_outputs(context, name, suite=suite, metrics=overrides.metrics, limits=limits, writing=writing)
+        overrides = overrides._replace(outputs=outputs)
 
     file = suite or _SUITE
     loaded = numbers.apply(load_suite(file, calls_target=overrides.outputs is None)).called_with(limits)
     loaded = loaded.with_settings(thresholds=thresholds, only_answered=part.only.answered, confirm=confirm or 0)
-    overrides = overrides._replace(
-        redact_warnings=writing.reports.without_text, select=part.find(loaded, writing.storage).select
-    )
-
-    resolve = functools.partial(resolve_evaluation, loaded, overrides)
+    overrides = overrides._replace(redact_warnings=writing.reports.without_text)
     steps = NextSteps(f"deemster run {file}", f"deemster run {file} --only failed")
+    if loaded.variants is not None or variants:
+        from deemster.cli._run_variants import WantedVariants, run_variants
+
+        run_variants(loaded, WantedVariants(variants, overrides, part, numbers.apply), writing, steps)
+
+    overrides = overrides._replace(select=part.find(loaded, writing.storage).select)
+    resolve = functools.partial(resolve_evaluation, loaded, overrides)
     run_and_report(loaded, resolve, writing, steps)

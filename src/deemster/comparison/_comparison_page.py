@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 
 # The order of a page: what became of samples, then what it means.
 _ORDER = (
-    *("gate", "newly_failing", "newly_passing", "regressed", "unscored_now"),
+    *("gate", "judge-change", "judge-flips", "past-decisions"),
+    *("newly_failing", "newly_passing", "regressed", "unscored_now"),
     *("pass-rates", "corrected", "means", "origins", "cohorts", "usage", "samples", "effects", "flips"),
 )
 # What a notebook leaves out, and the order of what it shows.
 _NOT_IN_NOTEBOOK = frozenset({"corrected", "origins", "usage", "samples", "regressed", "unscored_now"})
-_IN_NOTEBOOK = ("gate", "pass-rates", "means", "cohorts", "newly_failing", "newly_passing")
+_IN_NOTEBOOK = ("gate", "judge-change", "pass-rates", "means", "cohorts", "newly_failing", "newly_passing")
 # The plot of samples has so many steps from 0 to 1; the first places of its table are shown, and the first findings.
 _STEPS = 50
 _MOST_PLACES = 30

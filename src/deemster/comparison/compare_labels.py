@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from deemster.comparison.compare_columns import ComparisonSettings, comparable_metrics
+from deemster.comparison.comparison import Comparison
+from deemster.comparison.judged_outputs import find_judge_change
 from deemster.datasets.human_labels import HumanLabel, LabelKind, join_labels, label_kind, labels_by_subject
 from deemster.errors import ConfigurationError, DatasetError, Issue, did_you_mean
 from deemster.results.compared_numbers import CorrectedComparison
@@ -21,6 +24,51 @@ from deemster.stats.confidence_interval import interval_ends
 
 if TYPE_CHECKING:
     from deemster.comparison.run_source import RunSource
+
+
+def use_labels(
+    comparison: Comparison,
+    runs: tuple[RunSource, RunSource],
+    labels: str | Path | Sequence[str | Path],
+    *,
+    settings: ComparisonSettings,
+    warn: Callable[[str], None],
+) -> Comparison:
+    """A comparison that knows labels of people: its difference is corrected, or its two judges are held against them.
+
+    Args:
+        comparison: The comparison.
+        runs: The runs.
+        labels: A sheet for each run in their order, or `viewer`; where both have the same outputs, sheets of these.
+        settings: How they are compared.
+        warn: Gets a warning where labels are left out, or were not drawn at random.
+
+    Raises:
+        DatasetError: Labels cannot be read or used.
+        ConfigurationError: There are not the labels that a corrected comparison needs.
+        StoreError: A run cannot be read.
+    """
+    if comparison.judge_change is None:
+        both = read_both_labels(labels, runs, warn=warn)
+        return msgspec.structs.replace(comparison, corrected=compare_labels(*runs, both, settings=settings))
+
+    files = [labels] if isinstance(labels, (str, Path)) else labels
+    sheets = [label for file in files if file != VIEWER for label in read_run_labels(file, None, warn=warn)]
+    change = find_judge_change(*runs, settings=settings, labels=[*sheets, *labels_in_viewer(*runs)])
+    return msgspec.structs.replace(comparison, judge_change=change)
+
+
+def labels_in_viewer(*runs: RunSource) -> Iterator[HumanLabel]:
+    """The labels of samples drawn at random that people gave some runs in the viewer; none where there are none.
+
+    Raises:
+        StoreError: They cannot be read.
+    """
+    for run in runs:
+        if run.stored is None or not any(label.verdict is not None for label in run.stored[0].labels(run.stored[1])):
+            continue
+        labels = read_run_labels(VIEWER, run.stored, warn=lambda _: None)
+        yield from (label for label in labels if label.is_drawn)
 
 
 def read_both_labels(

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster import __version__
-from deemster.comparison.compare_columns import ComparisonSettings, compare_columns
-from deemster.comparison.compare_labels import compare_labels, read_both_labels
-from deemster.comparison.comparison import ComparedSample, Comparison
+from deemster.comparison.compare_columns import DEFAULT_SETTINGS, ComparisonSettings, compare_columns
+from deemster.comparison.compare_labels import labels_in_viewer, use_labels
+from deemster.comparison.compared_sample import ComparedSample
+from deemster.comparison.comparison import Comparison
 from deemster.comparison.find_runs import RunSources
+from deemster.comparison.judged_outputs import find_judge_change
 from deemster.comparison.ranking import Ranking, rank_columns
-from deemster.comparison.run_source import RunSource
+from deemster.comparison.run_source import RunSource, with_declared_cluster
 from deemster.comparison.without_text import join_privacy
 from deemster.datasets import SelectedPart
 from deemster.datasets.only_expression import Only, condition_text
@@ -30,7 +32,6 @@ from deemster.results.sample_changes import ChangedSamples, Status
 
 # So many samples of each status are shown with their question and both answers.
 SHOWN: dict[Status, int] = {"newly_failing": 20, "newly_passing": 20, "regressed": 20, "unscored_now": 20}
-DEFAULT_SETTINGS = ComparisonSettings()
 _WORSE = frozenset({"newly_failing", "regressed", "unscored_now"})
 
 
@@ -59,7 +60,8 @@ def compare(
         cluster: The metadata key whose equal values make one unit, such as a document or a customer.
         seed: The seed of what is drawn.
         labels: A sheet of people's labels of each run in their order, or `viewer`: the difference is corrected by them
-            (`corrected`).
+            (`corrected`). Where the outputs are the same and the judge is not, sheets of labels of these outputs:
+            both judges are held against them (`judge_change`).
 
     Raises:
         ReportError: The runs share no sample, or do not hold what the comparison needs.
@@ -78,9 +80,7 @@ def compare(
         if labels is None:
             return comparison
 
-        labels_of_both = read_both_labels(labels, (before, now), warn=warner())
-        corrected = compare_labels(before, now, labels_of_both, settings=settings)
-        return msgspec.structs.replace(comparison, corrected=corrected)
+        return use_labels(comparison, (before, now), labels, settings=settings, warn=warner())
 
 
 def rank(
@@ -93,7 +93,7 @@ def rank(
     cluster: str | None = None,
     seed: int = 0,
 ) -> Ranking:
-    """Rank runs by their mean pass-rate: which are best, and which cannot be told apart?
+    """Rank runs by their pass-rate: which is best, and which cannot be told apart?
 
     Args:
         first: The run that each other one is compared with: a report, the file of one, a run file, or a stored run by
@@ -132,14 +132,6 @@ def rank_sources(sources: Sequence[RunSource], *, settings: ComparisonSettings =
     return rank_columns(columns, settings=settings, tool_version=__version__)
 
 
-def with_declared_cluster(settings: ComparisonSettings, sources: Sequence[RunSource]) -> ComparisonSettings:
-    """Settings that look at the clusters which the runs declare alike, where they name none themselves."""
-    declared = {source.cluster for source in sources}
-    if settings.cluster is not None or len(declared) > 1:
-        return settings
-    return msgspec.structs.replace(settings, cluster=declared.pop())
-
-
 def compare_sources(
     baseline: RunSource,
     candidate: RunSource,
@@ -163,13 +155,18 @@ def compare_sources(
     # Only the candidate says which samples belong together. The columns have no other name, so that they are dropped
     # when they are no longer needed.
     settings = with_declared_cluster(settings, [candidate])
+    wanted = None if only is None else _find_wanted(candidate, only)
     comparison = compare_columns(
         baseline.columns(cluster=None),
         candidate.columns(cluster=settings.cluster),
         settings=settings,
         tool_version=__version__,
-        wanted=None if only is None else _find_wanted(candidate, only),
+        wanted=wanted,
     )
+    if comparison.not_comparable:
+        labels = list(labels_in_viewer(baseline, candidate))
+        change = find_judge_change(baseline, candidate, settings=settings, labels=labels, wanted=wanted)
+        comparison = msgspec.structs.replace(comparison, judge_change=change)
     if only is not None:
         comparison = _as_part(comparison, only)
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
 from deemster.comparison._comparison_dataframe import comparison_dataframe
 from deemster.comparison._comparison_page import comparison_notebook, comparison_page
+from deemster.comparison.compared_sample import ComparedSample
 from deemster.comparison.comparison_comment import comparison_comment
 from deemster.comparison.comparison_sections import comparison_sections, comparison_summary
 from deemster.comparison.comparison_verdict import comparison_verdict
+from deemster.comparison.judge_change import JudgeChange
 from deemster.gate import GateDecision
-from deemster.report.report_entries import ExecutionEntry, PrivacyEntry
+from deemster.report.report_entries import PrivacyEntry
 from deemster.results.compared_numbers import (
     CohortComparison,
     CorrectedComparison,
@@ -35,28 +37,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA = "deemster.comparison.v1"
-
-
-class ComparedSample(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A sample that changed, with what was asked and what both runs answered.
-
-    Attributes:
-        id: Its id in the candidate, or in the baseline where it was removed.
-        status: How it changed.
-        tags: Its tags.
-        input: What the target received.
-        expected_output: What should come out.
-        baseline: Its first repetition in the baseline that shows the change.
-        candidate: The same in the candidate.
-    """
-
-    id: str
-    status: str
-    tags: tuple[str, ...] = ()
-    input: Any = None
-    expected_output: Any = None
-    baseline: ExecutionEntry | None = None
-    candidate: ExecutionEntry | None = None
 
 
 class Comparison(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -90,11 +70,12 @@ class Comparison(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forb
         gate: What a gate decided; None where none was asked.
         privacy: What was left out on purpose.
         corrected: By metric, the difference corrected by people's labels; None unless outputs of both runs have some.
+        judge_change: What the change of judge is worth, where the outputs are the same and the judge is not; else None.
     """
 
     long_fields: ClassVar[frozenset[str]] = frozenset({"changes"})
-    # What only labels of people, or anchors, bring.
-    optional_fields: ClassVar[frozenset[str]] = frozenset({"corrected", "anchors"})
+    # What only labels of people, anchors, or another judge bring.
+    optional_fields: ClassVar[frozenset[str]] = frozenset({"corrected", "anchors", "judge_change"})
 
     schema_version: str = SCHEMA
     tool_version: str
@@ -124,6 +105,7 @@ class Comparison(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forb
     gate: GateDecision | None = None
     privacy: PrivacyEntry = PrivacyEntry()
     corrected: dict[str, CorrectedComparison] | None = None
+    judge_change: JudgeChange | None = None
 
     @property
     def verdict(self) -> str:

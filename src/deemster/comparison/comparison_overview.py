@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from deemster.comparison.comparison_sections import comparison_headline, comparison_sections
 from deemster.comparison.comparison_verdict import format_level
+from deemster.comparison.judge_change_report import judge_change_sections
 from deemster.report.failing_samples import describe_unscored, quoted_text
 from deemster.report.overview import broken_rules, lines_left, rest_line
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
@@ -27,7 +28,8 @@ from deemster.text.text_sections import (
 )
 
 if TYPE_CHECKING:
-    from deemster.comparison.comparison import ComparedSample, Comparison
+    from deemster.comparison.compared_sample import ComparedSample
+    from deemster.comparison.comparison import Comparison
 
 _WHOLE = "`--full`"
 _MOST_METRICS = 6
@@ -60,7 +62,8 @@ def comparison_overview(
     above = [
         headline._replace(lines=headline.lines[:_MOST_LINES]),
         *broken_rules(comparison.gate, _WHOLE),
-        _pass_rates(comparison),
+        *judge_change_sections(comparison, full=False),
+        *([_pass_rates(comparison)] if comparison.metrics else []),
         *with_keys(comparison_sections(comparison, full=False), ("corrected",)),
         *further,
     ]

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from deemster.comparison.comparison_verdict import describe_change, describe_samples, format_level, format_points
+from deemster.comparison.judge_change_report import judge_change_sections
 from deemster.errors import plural
 from deemster.report.failing_samples import describe_unscored, detail_notes, quoted_field, word_difference
 from deemster.report.gate_sections import gate_section, gate_verdict
@@ -30,7 +31,8 @@ from deemster.text.text_sections import (
 )
 
 if TYPE_CHECKING:
-    from deemster.comparison.comparison import ComparedSample, Comparison
+    from deemster.comparison.compared_sample import ComparedSample
+    from deemster.comparison.comparison import Comparison
     from deemster.results.compared_numbers import Difference, PassTable
 
 # So many samples of a kind are shown with both answers: in a document, and in a short form.
@@ -58,7 +60,7 @@ STATUS_WORDS = {
 }
 _BROKEN = ("newly_failing", "unscored_now")
 # The sections in the summary of a GitHub job.
-_SUMMARY = ("gate", "pass-rates", "cohorts", "newly_failing")
+_SUMMARY = ("gate", "judge-change", "past-decisions", "pass-rates", "cohorts", "newly_failing")
 
 
 def comparison_sections(comparison: Comparison, *, full: bool = True) -> list[TextSection]:
@@ -71,6 +73,7 @@ def comparison_sections(comparison: Comparison, *, full: bool = True) -> list[Te
     parts = [
         comparison_headline(comparison),
         *(() if comparison.gate is None else (gate_section(comparison.gate, comparison.candidate.part),)),
+        *judge_change_sections(comparison, full=full),
         _numbers(comparison),
         *_corrected(comparison),
         *_means(comparison),

@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING
 
 from deemster.errors import plural
 from deemster.text.number_format import format_percent
-from deemster.text.text_sections import DataText, TextLine
+from deemster.text.text_sections import DataText, MetricName, TextLine
 
 if TYPE_CHECKING:
     from deemster.comparison.comparison import Comparison
+    from deemster.comparison.judge_change import JudgeChange
 
 # So many samples are named, by so many characters, so that the sentence stays a line.
 _MOST_NAMED = 4
 _MOST_NAME_CHARS = 60
+# How an answer about two judges is coloured.
+_KINDS = {
+    "interchangeable": "pass",
+    "linked": "pass",
+    "not-comparable": "fail",
+    "not-enough-data": "inconclusive",
+}
 _NOTHING = "Nothing can be compared: no metric is the same in both runs."
 
 
@@ -27,6 +35,8 @@ def comparison_verdict(comparison: Comparison) -> str:
 
 def describe_samples(comparison: Comparison) -> TextLine:
     """How many samples broke and how many were fixed, and the first of them by their ids, in one sentence."""
+    if comparison.judge_change is not None:
+        return _describe_answer(comparison.judge_change, comparison.candidate.id)
     if not describe_change(comparison):
         return (_NOTHING,)
 
@@ -49,6 +59,35 @@ def describe_samples(comparison: Comparison) -> TextLine:
     return ("No sample broke, and none was fixed.",)
 
 
+def _describe_answer(change: JudgeChange, candidate: str) -> TextLine:
+    """What the numbers of the old judge are worth, and what to do."""
+    metric = change.metrics[change.deciding]
+    if change.answer == "interchangeable":
+        return ("Interchangeable: old numbers stand beside those of the new judge.",)
+    if change.answer == "linked":
+        old = metric.exchange.old_mark
+        place = "" if old is None else f" in place of {format_mark(old)}"
+        return (
+            "Linked: for ",
+            MetricName(change.deciding),
+            f" use threshold {format_mark(metric.exchange.mark)}{place}.",
+        )
+    if change.answer == "not-comparable":
+        return ("Not comparable: start a new baseline: `deemster baseline ", DataText(candidate), "`.")
+    judged = f"{plural(metric.outputs, 'output')} {'was' if metric.outputs == 1 else 'were'} judged by both"
+    more = "judge more outputs" if metric.needed is None else f"judge about {metric.needed:,} outputs"
+    return (f"Not enough data: {more}; {judged}.",)
+
+
+def format_mark(mark: float | None) -> str:
+    """A pass mark with two decimals, or as many as it has.
+
+    >>> format_mark(0.7), format_mark(0.618)
+    ('0.70', '0.618')
+    """
+    return "n/a" if mark is None else max(f"{mark:.2f}", f"{mark:.4g}", key=len)
+
+
 def _names(comparison: Comparison, status: str, count: int) -> TextLine:
     """The first samples of a status, in brackets."""
     every = (DataText(example.id) for example in comparison.examples if example.status == status)
@@ -67,7 +106,13 @@ def _names(comparison: Comparison, status: str, count: int) -> TextLine:
 
 
 def describe_change(comparison: Comparison) -> str:
-    """What the mean pass-rate did, and whether that can be chance, in one sentence; nothing where none is compared."""
+    """What the mean pass-rate did, and whether that can be chance, in one sentence; nothing where none is compared.
+
+    Where the judge changed, it is why the answer is as it is.
+    """
+    if (change := comparison.judge_change) is not None:
+        because = change.metrics[change.deciding].because
+        return f"{because[0].upper()}{because[1:]}."
     macro, margin = comparison.macro_f1, comparison.margin
     if macro.difference is None or macro.interval is None:
         return ""
@@ -104,6 +149,8 @@ def comparison_kind(comparison: Comparison) -> str:
     macro, margin = comparison.macro_f1, comparison.margin
     if comparison.gate is not None and comparison.gate.checks:
         return comparison.gate.decision
+    if comparison.judge_change is not None:
+        return _KINDS[comparison.judge_change.answer]
     if macro.difference is None or macro.interval is None:
         return "inconclusive"
     if margin is not None:

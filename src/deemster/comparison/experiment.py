@@ -9,12 +9,11 @@ import msgspec
 
 from deemster import __version__
 from deemster.comparison._pass_shares import shared_pass_shares
-from deemster.comparison.compare_columns import ComparisonSettings, compare_pass_rates
-from deemster.comparison.compare_runs import DEFAULT_SETTINGS, with_declared_cluster
-from deemster.comparison.experiment_report import experiment_rows, experiment_sections
+from deemster.comparison.compare_columns import DEFAULT_SETTINGS, ComparisonSettings, compare_pass_rates
+from deemster.comparison.experiment_report import experiment_comment, experiment_rows, experiment_sections
 from deemster.comparison.ranking import Ranking, rank_columns
 from deemster.comparison.ranking_report import csv_lines, pair_of, places_by_rate
-from deemster.comparison.run_source import RunSource
+from deemster.comparison.run_source import RunSource, with_declared_cluster
 from deemster.errors import ReportError, plural
 from deemster.formats.dataframe import dataframe
 from deemster.results.run_columns import RunColumns
@@ -218,6 +217,7 @@ class Experiment(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forb
         return {
             **super().forms(),
             "csv": lambda: csv_lines(experiment_rows(self)),
+            "pr-comment": lambda: (experiment_comment(self).encode(),),
             "github": lambda: (self.to_markdown().encode(),),
         }
 

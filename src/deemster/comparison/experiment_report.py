@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deemster.comparison.ranking_report import (
-    entry_name,
     format_cost,
     format_lead,
+    further_lines,
     join_parts,
     lead_over,
+    leading_lines,
     pair_of,
-    ranking_lines,
     ranking_rows,
     ranking_verdict,
     ranks_note,
@@ -20,6 +20,7 @@ from deemster.comparison.ranking_report import (
     warning_lines,
 )
 from deemster.errors import plural
+from deemster.report.pull_request_comment import CommentContent, render_comment
 from deemster.stats.confidence_interval import Interval
 from deemster.stats.power_analysis import PairedNoise, detectable_drop
 from deemster.stats.run_ranking import pair_confidence
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 # With fewer samples than this, only large differences show.
 FEW_SAMPLES = 20
+# A comment has so many lines about the variants.
+_MOST_NOTES = 20
 # So many samples flip from run to run where nothing has changed, as is usual.
 _USUAL_FLIPS = 0.1
 
@@ -52,11 +55,10 @@ def describe_resolution(samples: int, variants: int, *, confidence: float = 0.95
 def experiment_sections(experiment: Experiment) -> list[TextSection]:
     """What an experiment says, in order."""
     ranking = experiment.ranking
-    lines = [*_missing_lines(experiment), *warning_lines(ranking), *ranking_lines(ranking)]
+    lines = [*_missing_lines(experiment), *warning_lines(ranking), *leading_lines(ranking)]
     lines += _cheapest_lines(experiment)
-    headline = TextSection(
-        ranking_verdict(ranking), lines, ranks_table(ranking, noun="variant"), [(ranks_note(ranking),)], key="ranks"
-    )
+    after = [*further_lines(ranking), (ranks_note(ranking),)]
+    headline = TextSection(ranking_verdict(ranking), lines, ranks_table(ranking, noun="variant"), after, key="ranks")
     sections = [headline]
     if experiment.factors:
         sections.append(TextSection(("Factors",), list(_factor_lines(experiment)), key="factors"))
@@ -68,9 +70,6 @@ def experiment_sections(experiment: Experiment) -> list[TextSection]:
 def _missing_lines(experiment: Experiment) -> Iterator[TextLine]:
     for variant in experiment.missing:
         yield ("Warning: ", DataText(variant.name), " is missing: ", SentenceText(variant.reason), ".")
-    for entry in experiment.ranking.runs:
-        if entry.run.status != "complete":
-            yield ("Warning: ", entry_name(entry), f" is {entry.run.status}: what it lacks counts as not passing.")
 
 
 def _cheapest_lines(experiment: Experiment) -> Iterator[TextLine]:
@@ -200,6 +199,27 @@ def _matrix_section(experiment: Experiment) -> TextSection:
 
 def _shaded(rate: float | None) -> str:
     return "missing" if rate is None else ShadedNumber(format_number(rate, places=2), rate, is_rate=True)
+
+
+def experiment_comment(experiment: Experiment) -> str:
+    """What an experiment says, as Markdown for a pull request."""
+    headline, *parts = experiment_sections(experiment)
+    notes = [*headline.lines, *headline.after, *(line for section in parts for line in section.lines)]
+    content = CommentContent(
+        suite=experiment.name or experiment.id,
+        gate=None,
+        part=None,
+        verdict=headline.title,
+        meaning="",
+        notes=notes[:_MOST_NOTES],
+        tables=[headline, *parts],
+        title="",
+        total=0,
+        samples=(),
+        run=(experiment.id, experiment.tool_version),
+        tables_title="Variants",
+    )
+    return render_comment(content)
 
 
 def experiment_rows(experiment: Experiment) -> Iterator[dict[str, Any]]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # So many runs are told about pair by pair; of more, only the pairs with the best one are.
 MOST_IN_WORDS = 4
 # Counts of outputs, and the column of each: one that is 0 in all runs is left out.
-_LACKING = {"failed": "failed", "unscored": "unscored", "not_run": "not run"}
+_LACKING = {"failed": "failed", "not_run": "not run", "unscored": "unscored", "cut": "cut", "refused": "refused"}
 
 
 def ranking_verdict(ranking: Ranking) -> TextLine:
@@ -51,9 +51,9 @@ def ranking_verdict(ranking: Ranking) -> TextLine:
         return _best(ranking, leaders[0])
 
     if len(leaders) == 2:
-        pair = pair_of(ranking, *leaders)
-        either = (_name(ranking, leaders[0]), " or ", _name(ranking, leaders[1]), " is best: they ")
-        return (*either, *_cannot_be_told(pair), ".")
+        size = plural(pair_of(ranking, *leaders).n, "sample")
+        either = (_name(ranking, leaders[0]), " or ", _name(ranking, leaders[1]))
+        return (*either, f" is best: they cannot be told apart with {size}.")
 
     if leaders:
         size = _samples([pair_of(ranking, leaders[0], place).n for place in leaders[1:]])
@@ -66,7 +66,8 @@ def ranking_verdict(ranking: Ranking) -> TextLine:
 
 def _verdict_without_decision(ranking: Ranking) -> TextLine:
     if len(ranking.runs) == 2:
-        return (_name(ranking, 0), " and ", _name(ranking, 1), " ", *_cannot_be_told(ranking.pairs[0]), ".")
+        size = plural(ranking.pairs[0].n, "sample")
+        return (_name(ranking, 0), " and ", _name(ranking, 1), f" cannot be told apart with {size}.")
     size = _samples([pair.n for pair in ranking.pairs])
     return (f"None of the {len(ranking.runs)} can be told apart from another with {size}.",)
 
@@ -117,20 +118,25 @@ def _pairs_with(ranking: Ranking, place: int) -> list[RankedPair]:
     return [pair for pair in ranking.pairs if place in pair.places]
 
 
-def ranking_lines(ranking: Ranking) -> list[TextLine]:
-    """What the pairs decide and what they leave open, as far as the verdict has not said it."""
+def leading_lines(ranking: Ranking) -> list[TextLine]:
+    """What cannot be told apart from the run with the highest pass-rate, and how many samples would tell."""
+    if len(ranking.runs) == 1:
+        return []
+    if len(ranking.runs) == 2:
+        return _needed_of_two(ranking.pairs[0])
+    return [(*line, ".") for line in _open(ranking, places_by_rate(ranking)[:1])]
+
+
+def further_lines(ranking: Ranking) -> list[TextLine]:
+    """What the other pairs decide and leave open; nothing where the verdict says it, and of many runs."""
     leaders = leading_places(ranking)
-    if len(ranking.runs) <= 2:
+    if not 2 < len(ranking.runs) <= MOST_IN_WORDS or len(leaders) in (0, len(ranking.runs)):
         return []
 
-    lines: list[TextLine] = []
-    is_brief = len(ranking.runs) > MOST_IN_WORDS or len(leaders) == len(ranking.runs)
-    if leaders and not is_brief:
-        # How far the best one is above the others is in the verdict.
-        said = leaders if len(leaders) == 1 else []
-        lines += ((*line, ".") for line in _decided(ranking, without=said))
-    lines += ((*line, ".") for line in _open(ranking, leaders[:1] if is_brief else places_by_rate(ranking)))
-    return lines
+    # How far the best one is above the others is in the verdict.
+    said = leaders if len(leaders) == 1 else []
+    lines = [*_decided(ranking, without=said), *_open(ranking, places_by_rate(ranking)[1:])]
+    return [(*line, ".") for line in lines]
 
 
 def _decided(ranking: Ranking, *, without: Sequence[int] = ()) -> Iterator[TextLine]:
@@ -159,7 +165,16 @@ def _open(ranking: Ranking, places: Sequence[int]) -> Iterator[TextLine]:
         elif pairs:
             parts = [(_name(ranking, other), *_needed(pair)) for other, pair in zip(others, pairs, strict=True)]
             size = _samples([pair.n for pair in pairs])
-            yield (_name(ranking, place), f" cannot be told apart with {size} from ", *join_parts(parts))
+            power = ", each four times out of five, if the differences are what we saw"
+            condition = (power,) if any(pair.samples_needed for pair in pairs) else ()
+            yield (_name(ranking, place), f" cannot be told apart with {size} from ", *join_parts(parts), *condition)
+
+
+def _needed_of_two(pair: RankedPair) -> list[TextLine]:
+    if pair.samples_needed is None:
+        return []
+    about = f"About {round_up(pair.samples_needed):,} samples would tell them apart four times out of five"
+    return [(f"{about}, if the difference is what we saw.",)]
 
 
 def _cannot_be_told(pair: RankedPair) -> TextLine:
@@ -213,18 +228,15 @@ def _samples(counts: Sequence[int]) -> str:
 
 def ranking_sections(ranking: Ranking) -> list[TextSection]:
     """What a ranking says, in order."""
-    lines = [*warning_lines(ranking), *ranking_lines(ranking)]
-    headline = TextSection(
-        ranking_verdict(ranking), lines, ranks_table(ranking, noun="run"), after=[(ranks_note(ranking),)], key="ranks"
-    )
+    lines = [*warning_lines(ranking), *leading_lines(ranking)]
+    after = [*further_lines(ranking), (ranks_note(ranking),)]
+    headline = TextSection(ranking_verdict(ranking), lines, ranks_table(ranking, noun="run"), after, key="ranks")
     return [headline, _against_first(ranking)]
 
 
 def warning_lines(ranking: Ranking) -> list[TextLine]:
     """What a reader must know before believing a ranking."""
-    compared = [entry.against_first for entry in ranking.runs if entry.against_first is not None]
-    warnings = dict.fromkeys(warning for against in compared for warning in against.warnings)
-    return [("Warning: ", SentenceText(warning)) for warning in warnings]
+    return [("Warning: ", SentenceText(warning)) for warning in ranking.warnings]
 
 
 def ranks_note(ranking: Ranking) -> str:
@@ -258,7 +270,16 @@ def ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
     ]
     if any(entry.run.macro_f1 != entry.run.pass_rate for entry in entries):
         columns.append(("mean pass-rate", lambda entry: format_number(entry.run.macro_f1, places=_places(entry))))
-    columns += [(name, _metric_cell(name)) for name in metrics]
+    repetitions = {entry.run.repetitions for entry in entries}
+    attempts: list[Column[RankedEntry]] = []
+    if len(repetitions) == 1 and repetitions != {1}:
+        count = repetitions.pop()
+        attempts = [
+            (f"pass@{count}", lambda entry: format_number(entry.figures.passes_once, places=2)),
+            (f"pass^{count}", lambda entry: format_number(entry.figures.passes_always, places=2)),
+        ]
+    columns += attempts
+    columns += [(MetricName(name), _metric_cell(name)) for name in metrics]
     if any(entry.figures.cost_per_100 is not None for entry in entries):
         columns.append(("$ / 100", lambda entry: format_cost(entry.figures.cost_per_100)))
     if any(entry.figures.latency_p50_ms is not None for entry in entries):
@@ -274,7 +295,7 @@ def ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
     return table_of(
         entries,
         columns,
-        spare=("samples", "mean pass-rate", *reversed(metrics)),
+        spare=("samples", "mean pass-rate", *reversed(metrics), *(name for name, _ in attempts)),
         plots=drawn_columns(PlotColumn("pass-rate", cells, interval)),
     )
 
@@ -313,6 +334,8 @@ def format_cost(dollars: float | None) -> str:
 def _format_latency(milliseconds: float | None) -> str:
     if milliseconds is None:
         return "n/a"
+    if milliseconds < 1:
+        return "<1 ms"
     return f"{milliseconds / 1000:.1f} s" if milliseconds >= 1000 else f"{milliseconds:.0f} ms"
 
 
@@ -363,6 +386,8 @@ def ranking_rows(ranking: Ranking) -> Iterator[dict[str, Any]]:
             "pass_rate": entry.run.pass_rate,
             **_ends("pass_rate", figures.pass_rate_interval),
             "macro_f1": entry.run.macro_f1,
+            "passes_once": figures.passes_once,
+            "passes_always": figures.passes_always,
             "best_rank": entry.best_rank,
             "worst_rank": entry.worst_rank,
             "difference": None if difference is None else difference.difference,

@@ -8,8 +8,10 @@ from typing import Any
 
 import msgspec
 
+from deemster.comparison.compared_sample import ComparedSample
 from deemster.comparison.comparison import SCHEMA as COMPARISON_SCHEMA
-from deemster.comparison.comparison import ComparedSample, Comparison
+from deemster.comparison.comparison import Comparison
+from deemster.comparison.judge_change import JudgeChange
 from deemster.comparison.without_text import LEVELS, is_known_privacy
 from deemster.errors import Issue, ReportError, list_names
 from deemster.formats import read_value
@@ -131,20 +133,34 @@ def load_comparison(path: str | Path) -> Comparison:
 
 def _parse_comparison(value: dict[str, Any], where: str) -> Comparison:
     value = _without_confirmation(value)
+    change = value.get("judge_change")
     if missing := [
         name for name in Comparison.__struct_encode_fields__ if name not in {*value, *Comparison.optional_fields}
     ]:
         raise ReportError(Issue(f"The comparison is not whole; missing: {list_names(missing)}.", where))
     try:
         examples = tuple(_convert_sample(entry) for entry in value["examples"])
-        comparison = msgspec.convert({**_with_named_tests(value), "examples": ()}, Comparison)
+        judge_change = None if change is None else _convert_judge_change(change)
+        bare = {**_with_named_tests(value), "examples": (), "judge_change": None}
+        comparison = msgspec.convert(bare, Comparison)
     except (KeyError, TypeError, AttributeError, msgspec.ValidationError) as error:
         message = f"The comparison does not have the shape of `{COMPARISON_SCHEMA}`: {error}."
         raise ReportError(Issue(message, where)) from None
     if not is_known_privacy(comparison.privacy):
         message = f"`privacy` names a level ({list_names(LEVELS)}) and what it removed; this file names something else."
         raise ReportError(Issue(message, where))
-    return msgspec.structs.replace(comparison, examples=examples)
+    return msgspec.structs.replace(comparison, examples=examples, judge_change=judge_change)
+
+
+def _convert_judge_change(value: dict[str, Any]) -> JudgeChange:
+    """A change of judge, whose flips hold marks."""
+    bare = {name: {**metric, "flips": ()} for name, metric in value["metrics"].items()}
+    change = msgspec.convert({**value, "metrics": bare}, JudgeChange)
+    metrics = {
+        name: msgspec.structs.replace(metric, flips=tuple(map(_convert_sample, value["metrics"][name]["flips"])))
+        for name, metric in change.metrics.items()
+    }
+    return msgspec.structs.replace(change, metrics=metrics)
 
 
 def _with_named_tests(value: dict[str, Any]) -> dict[str, Any]:

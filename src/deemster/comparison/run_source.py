@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.comparison.compare_columns import ComparisonSettings
 from deemster.errors import ReportError
 from deemster.formats.json_values import json_bytes
 from deemster.records import MetricCard, Sample, SampleFacts
@@ -72,6 +74,14 @@ def quotes_of_either(*sources: RunSource) -> Callable[[str], frozenset[str] | No
         return None if not details or None in details else frozenset().union(*filter(None, details))
 
     return quotes
+
+
+def with_declared_cluster(settings: ComparisonSettings, sources: Sequence[RunSource]) -> ComparisonSettings:
+    """Settings that look at the clusters which the runs declare alike, where they name none themselves."""
+    declared = {source.cluster for source in sources}
+    if settings.cluster is not None or len(declared) > 1:
+        return settings
+    return msgspec.structs.replace(settings, cluster=declared.pop())
 
 
 def card_identities(cards: Sequence[MetricCard], identity: Mapping[str, Any]) -> dict[str, Any]:

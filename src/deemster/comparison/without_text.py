@@ -11,7 +11,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from deemster.comparison.comparison import ComparedSample, Comparison
+from deemster.comparison.compared_sample import ComparedSample
+from deemster.comparison.comparison import Comparison
+from deemster.comparison.experiment import Experiment
+from deemster.comparison.judge_change import JudgeChange
 from deemster.comparison.ranking import Ranking
 from deemster.datasets import SelectedPart
 from deemster.formats.streamed_list import Stream, map_stream
@@ -94,6 +97,7 @@ def comparison_without_text(comparison: Comparison, *, quotes: Quotes) -> Compar
         candidate=_compared_without_words(comparison.candidate),
         changes=Stream(lambda: map(_without_hash, changes)),
         examples=tuple(map(remover.example, comparison.examples)),
+        judge_change=_judges_without_words(comparison.judge_change, remover),
     )
 
 
@@ -101,6 +105,20 @@ def ranking_without_text(ranking: Ranking) -> Ranking:
     """A ranking that holds no names that its author gave to runs; it has no text of samples."""
     runs = (msgspec.structs.replace(entry, run=_compared_without_words(entry.run)) for entry in ranking.runs)
     return msgspec.structs.replace(ranking, runs=tuple(runs))
+
+
+def experiment_without_text(experiment: Experiment) -> Experiment:
+    """An experiment that holds no text; the names of its variants stay, as those of metrics do."""
+    ranking = ranking_without_text(experiment.ranking)
+    named = (
+        msgspec.structs.replace(entry, run=msgspec.structs.replace(entry.run, label=variant.name))
+        for entry, variant in zip(ranking.runs, experiment.variants, strict=True)
+    )
+    return msgspec.structs.replace(
+        experiment,
+        ranking=msgspec.structs.replace(ranking, runs=tuple(named)),
+        missing=tuple(msgspec.structs.replace(variant, reason="it has no run") for variant in experiment.missing),
+    )
 
 
 def join_privacy(first: PrivacyEntry, second: PrivacyEntry) -> PrivacyEntry:
@@ -113,6 +131,17 @@ def join_privacy(first: PrivacyEntry, second: PrivacyEntry) -> PrivacyEntry:
 def is_known_privacy(privacy: PrivacyEntry) -> bool:
     """Whether this version, or an earlier one, leaves out such a thing."""
     return privacy.level in LEVELS and set(privacy.removed) <= set(WITHOUT_TEXT.removed)
+
+
+def _judges_without_words(change: JudgeChange | None, remover: TextRemover) -> JudgeChange | None:
+    """A change of judge whose flips have no text."""
+    if change is None:
+        return None
+    metrics = {
+        name: msgspec.structs.replace(metric, flips=tuple(map(remover.example, metric.flips)))
+        for name, metric in change.metrics.items()
+    }
+    return msgspec.structs.replace(change, metrics=metrics)
 
 
 def _without_hash(change: SampleChange) -> SampleChange:

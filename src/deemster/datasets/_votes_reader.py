@@ -160,9 +160,17 @@ class _Reader:
                 self._found.add(path, f"judges[{at}]: `{name}` is no judge; votes of checks need no entry here.")
             if name in judges:
                 self._found.add(path, f"judges[{at}]: `{name}` is given twice.")
-            weight = entry.get("weight", 1.0)
+            weight, cost = entry.get("weight", 1.0), entry.get("cost_usd")
             self._found.is_malformed |= not is_id(name)
-            judges.setdefault(name, Juror(name, float(weight) if is_number(weight) else 1.0, entry.get("model")))
+            judges.setdefault(
+                name,
+                Juror(
+                    name,
+                    float(weight) if is_number(weight) else 1.0,
+                    entry.get("model"),
+                    float(cost) if is_number(cost) else None,
+                ),
+            )
         return tuple(judges.values())
 
     def _grading(self) -> tuple[Rules, Scoring]:

@@ -54,7 +54,8 @@ def _header(votes: Votes) -> dict[str, Any]:
     else:
         header["rubrics"] = {str(block.key): block.rubric.to_dict() for block in votes.blocks}
     header["judges"] = [
-        {"id": judge.id, "weight": judge.weight} | ({} if judge.model is None else {"model": judge.model})
+        {"id": judge.id, "weight": judge.weight}
+        | {key: value for key, value in (("model", judge.model), ("cost_usd", judge.cost_usd)) if value is not None}
         for judge in votes.judges
     ]
     rules = {key: getattr(votes.rules, key) for key in RULE_KEYS}

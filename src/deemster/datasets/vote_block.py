@@ -29,11 +29,13 @@ class Juror(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         id: How votes name it.
         weight: How much its vote counts where the rule weighs votes.
         model: The model behind it.
+        cost_usd: What its votes cost in all, in US dollars; None where that is not known.
     """
 
     id: Id
     weight: Annotated[float, Meta(gt=0)] = 1.0
     model: str | None = None
+    cost_usd: Annotated[float, Meta(ge=0)] | None = None
 
 
 class Repeat(NamedTuple):

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from deemster.engine._target_calls import BATCH
 from deemster.engine.run_plan import Plan
 from deemster.engine.stop_request import Stop
+from deemster.engine.turnstile import NO_TURNS, Turns
 from deemster.engine.work_items import Answer, AnsweredBatch, WorkItem
 from deemster.models.worker_threads import WorkerThreads
 from deemster.targets.saved_outputs import SavedOutputs
@@ -22,9 +22,13 @@ class OutputReplay:
         saved: The outputs.
         stop: Asks the run to stop.
         threads: Where they are read.
+        turns: When the work of a sample may begin. Where no judge is asked, nothing waits for a turn.
     """
 
-    def __init__(self, plan: Plan, saved: SavedOutputs, *, stop: Stop, threads: WorkerThreads) -> None:
+    def __init__(
+        self, plan: Plan, saved: SavedOutputs, *, stop: Stop, threads: WorkerThreads, turns: Turns = NO_TURNS
+    ) -> None:
+        self._turns = turns if plan.scorers else NO_TURNS
         self._saved = saved
         self._is_one_for_all = plan.varied == "scoring"
         self._stop = stop
@@ -32,7 +36,9 @@ class OutputReplay:
 
     async def answer_all(self, works: Iterator[WorkItem], answered: asyncio.Queue[AnsweredBatch | None]) -> None:
         """Hand on every piece of work with its answer, in batches; then None."""
-        while not self._stop.requested and (batch := list(islice(works, BATCH))):
+        while not self._stop.requested and (batch := list(islice(works, self._turns.batch))):
+            if not await self._turns.wait(batch[0]):
+                break
             await answered.put(await self._threads.call(self._answered, batch))
         await answered.put(None)
 

@@ -11,6 +11,7 @@ import msgspec
 
 from deemster.engine.run_plan import LiveTarget, Plan
 from deemster.engine.stop_request import Stop
+from deemster.engine.turnstile import NO_TURNS, Turns
 from deemster.engine.work_items import Answer, AnsweredBatch, WorkItem
 from deemster.engine.worker_pool import worker_pool
 from deemster.errors.user_code_guard import UserCodeGuard
@@ -34,6 +35,7 @@ class TargetCaller:
         clock: Measures how long it takes.
         stop: Asks the run to stop.
         note: Gets every answer as it comes; gives the event to wait for before the next call, if any.
+        turns: When the work of a sample may begin.
     """
 
     def __init__(
@@ -44,8 +46,10 @@ class TargetCaller:
         clock: Clock,
         stop: Stop,
         note: Callable[[WorkItem, Answer], asyncio.Event | None],
+        turns: Turns = NO_TURNS,
     ) -> None:
         self._target, self._clock, self._stop, self._note = target, clock, stop, note
+        self._turns = turns
         self._secrets, self._first_repetition = plan.secrets, plan.first_repetition
         self._limit = plan.target_concurrency
         limits = (plan.target_timeout_s, getattr(target, "timeout_s", None))
@@ -77,6 +81,8 @@ class TargetCaller:
 
     async def _call(self, finished: asyncio.Queue[tuple[WorkItem, Answer] | None], work: WorkItem) -> None:
         """Call the target for one piece of work, and hand its answer on."""
+        if not await self._turns.wait(work):
+            return
         answer = await self._answer(work) if work.answer is None else work.answer
         # The target was not called, as its circuit is open: the work is not done.
         if answer is None:

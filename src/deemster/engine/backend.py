@@ -15,6 +15,7 @@ from deemster.engine.model_access import ModelAccess, open_gateway
 from deemster.engine.progress import ProgressCounter
 from deemster.engine.run_plan import Plan
 from deemster.engine.stop_request import Stop
+from deemster.engine.turnstile import NO_TURNS, Turns
 from deemster.engine.work_items import WorkItem
 from deemster.models import Gateway
 from deemster.models.clock import Clock
@@ -117,11 +118,13 @@ class InThisProcess:
     """Does the work in this process, with the models open where a metric asks one.
 
     Args:
-        shared: What this process shares with others that work on the same run, its limits and budget included.
+        shared: What it shares with others that work on the same run, or on one beside it, limits and budget included.
+        turns: When it may begin the work of a sample.
     """
 
-    def __init__(self, shared: SharedCalls | None = None) -> None:
+    def __init__(self, shared: SharedCalls | None = None, *, turns: Turns = NO_TURNS) -> None:
         self._shared = shared
+        self._turns = turns
 
     def open(self) -> AbstractContextManager[Execute]:
         """What does the work: nothing needs to get ready."""
@@ -163,4 +166,5 @@ class InThisProcess:
             works=work.remaining.works,
             pending=work.pending,
             prompts=work.remaining.prompts,
+            turns=self._turns,
         )

@@ -13,9 +13,10 @@ from deemster.engine._target_calls import TargetCaller
 from deemster.engine.execution_handover import NO_PENDING_STORAGE, ExecutionHandover, PendingStorage, Sink
 from deemster.engine.kept_prompts import KeptPrompts
 from deemster.engine.play_scripts import AskModels
-from deemster.engine.run_plan import Plan
+from deemster.engine.run_plan import Plan, asks_models
 from deemster.engine.score_batch import score_batch
 from deemster.engine.stop_request import Stop, deadline
+from deemster.engine.turnstile import NO_TURNS, Turns
 from deemster.engine.work_items import AnsweredBatch, WorkItem, leave_out, planned_work
 from deemster.engine.worker_pool import worker_pool
 from deemster.models.clock import Clock
@@ -35,6 +36,7 @@ async def execute_plan(
     may_batch: Callable[[Any], bool] | None = None,
     pending: PendingStorage = NO_PENDING_STORAGE,
     prompts: KeptPrompts | None = None,
+    turns: Turns = NO_TURNS,
 ) -> None:
     """Run a plan to its end, or until it is asked to stop.
 
@@ -51,6 +53,7 @@ async def execute_plan(
         may_batch: Whether a scorer that can mark a batch with one script may do so; all may unless given.
         pending: Stores the answers of a live target that wait for their marks.
         prompts: Keeps what judges were asked; None where that is not kept.
+        turns: When the work of a sample may begin.
     """
     answered: asyncio.Queue[AnsweredBatch | None] = asyncio.Queue(maxsize=1)
     threads = WorkerThreads("deemster-run", at_once=4)
@@ -61,12 +64,12 @@ async def execute_plan(
 
     source: OutputReplay | TargetCaller
     if isinstance(plan.target, SavedOutputs):
-        source = OutputReplay(plan, plan.target, stop=stop, threads=threads)
+        source = OutputReplay(plan, plan.target, stop=stop, threads=threads, turns=turns)
     else:
         target: Any = plan.target
-        if ask is not None and hasattr(target, "script"):
-            target = PlayedTarget(target, ask)
-        source = TargetCaller(plan, target, clock=clock, stop=stop, note=handover.note)
+        if ask is not None and asks_models(plan.target):
+            target = PlayedTarget(plan.target, ask)
+        source = TargetCaller(plan, target, clock=clock, stop=stop, note=handover.note, turns=turns)
 
     marking: JudgePool | _MetricPool
     if ask is not None and asks:

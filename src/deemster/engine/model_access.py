@@ -22,7 +22,7 @@ from deemster.formats.json_values import name_kind
 from deemster.metrics.import_user_code import import_object
 from deemster.models import Budget, Cache, CallContext, Gateway, Role
 from deemster.models.budget import UsageBound
-from deemster.models.call_log import NO_CALLS
+from deemster.models.call_log import RestoredCalls
 from deemster.models.clock import Clock
 from deemster.models.model_roles import as_role, missing_role_message
 from deemster.models.models_section import default_embedding, read_models
@@ -220,6 +220,15 @@ def _open_cache(file: str | Path | None, *, dry_run: bool) -> Cache | None:
     return None if file is None or (dry_run and not Path(file).exists()) else Cache(Path(file))
 
 
+def _restore(calls: KeptCalls | None, spent: Spending, answers: Cache | None) -> RestoredCalls:
+    """The calls of a run's earlier processes, their answers among those that it shares with others."""
+    if calls is None:
+        return RestoredCalls(answers)
+    if answers is None:
+        return calls.restore(spent)
+    return calls.restore(spent, keep=answers.keep)._replace(answers=answers)
+
+
 @asynccontextmanager
 async def open_gateway(
     access: ModelAccess,
@@ -244,18 +253,18 @@ async def open_gateway(
         dry_run: Whether requests are only counted.
         spent: What the run has used already, as its stored marks or votes say.
         calls: Keeps the calls of the run as they end, where it can be resumed.
-        shared: What this process shares with others of the run, its limits and budget included.
+        shared: What it shares with other processes of the run, or other runs, its limits and budget included.
 
     Raises:
         ConfigurationError: A request could not be made because of how the run is set up.
         StoreError: The calls that were kept cannot be read.
     """
-    restored = NO_CALLS if calls is None else calls.restore(spent)
-    cache = _open_cache(access.calls.cache, dry_run=dry_run)
+    restored = _restore(calls, spent, None if shared is None else shared.answers)
+    own_cache = _open_cache(access.calls.cache, dry_run=dry_run) if shared is None else None
     try:
         context = CallContext(
             clock,
-            cache=cache,
+            cache=own_cache if shared is None else shared.cache,
             budget=access.calls.budget(spent=restored.spent),
             seed=seed,
             offline=access.calls.offline,
@@ -276,5 +285,5 @@ async def open_gateway(
         if gateway.configuration_error is not None:
             raise gateway.configuration_error
     finally:
-        if cache is not None:
-            cache.close()
+        if own_cache is not None:
+            own_cache.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -34,6 +34,14 @@ _ASK = Ask(
     max_tokens=512,
     logprobs=2,
 )
+# What a role is asked that answers samples: nobody reads JSON there.
+_TARGET_ASK = Ask(
+    messages=(Message("user", "Reply with the word `ready` and nothing else."),),
+    temperature=None,
+    seed=None,
+    max_tokens=512,
+    parameters={},
+)
 _EMBED = Embed(texts=("ready",))
 # In the order in which a client tries them.
 _FORMS = ("JSON by schema", "JSON, but not by schema", "JSON in plain text")
@@ -63,12 +71,13 @@ class RoleCheck(NamedTuple):
     advice: str | None = None
 
 
-async def check_models(suite: Suite, *, clock: Clock) -> list[RoleCheck]:
+async def check_models(suite: Suite, *, clock: Clock, answering: Collection[str] = ()) -> list[RoleCheck]:
     """Check every role of a suite, and every other role that its metrics ask.
 
     Args:
         suite: The suite.
         clock: Measures how long the replies take.
+        answering: Further roles that answer samples, beside that of the suite's target.
 
     Raises:
         ConfigurationError: A metric cannot be made, or the section is no map of roles.
@@ -78,13 +87,19 @@ async def check_models(suite: Suite, *, clock: Clock) -> list[RoleCheck]:
     section: Mapping[str, Any] = suite.models or {}
     metrics = suite_metrics(suite) if suite.metrics else ()
     asked = dict.fromkeys(role for metric in metrics for role in getattr(metric, "roles", ()))
-    names = dict.fromkeys([*section, *asked])
+    targets = set(answering)
+    if suite.target is not None and suite.target.kind == "chat":
+        targets.add(suite.target.main)
+    names = dict.fromkeys([*section, *asked, *sorted(targets)])
     # One after the other, so that the time one takes is not that of another.
-    return [await _check_role(suite, name, section, clock, is_asked=name in asked) for name in names]
+    return [
+        await _check_role(suite, name, section, clock, is_asked=name in asked, is_target=name in targets)
+        for name in names
+    ]
 
 
 async def _check_role(
-    suite: Suite, name: str, section: Mapping[str, Any], clock: Clock, *, is_asked: bool
+    suite: Suite, name: str, section: Mapping[str, Any], clock: Clock, *, is_asked: bool, is_target: bool
 ) -> RoleCheck:
     entry = with_preset(section.get(name), os.environ)
     embeds = name.partition(":")[0] == EMBEDDING
@@ -92,11 +107,12 @@ async def _check_role(
         return RoleCheck(name, issue=missing_role_message(name, section, embeds=embeds))
     try:
         role = suite_models(suite._replace(models={name: entry} if name in section else None)).roles[name]
-        if is_asked and (role.kind == "embedding") != embeds:
+        if (is_asked or is_target) and (role.kind == "embedding") != embeds:
             return RoleCheck(name, model_name(entry), issue=missing_role_message(name, section, embeds=embeds))
         if role.client is None:
             return await _check_recording(name, role)
-        return await _call_model(name, msgspec.structs.replace(role, retries=0, recording=None), entry or {}, clock)
+        role = msgspec.structs.replace(role, retries=0, recording=None)
+        return await _call_model(name, role, entry or {}, clock, judges=is_asked or not is_target)
     except DeemsterError as error:
         return RoleCheck(name, model_name(entry), issue=str(error), advice=advise_on_variable(str(error)))
 
@@ -106,12 +122,14 @@ async def _check_recording(name: str, role: Role) -> RoleCheck:
         return RoleCheck(name, role.model, works="answers from a recording", is_free=True)
 
 
-async def _call_model(name: str, role: Role, entry: Mapping[str, Any], clock: Clock) -> RoleCheck:
+async def _call_model(name: str, role: Role, entry: Mapping[str, Any], clock: Clock, *, judges: bool) -> RoleCheck:
     async with Gateway({name: role}, CallContext(clock)) as gateway:
         if role.kind == "embedding":
             (reply,) = await gateway.answers([msgspec.structs.replace(_EMBED, role=name)])
-        else:
+        elif judges:
             reply = await _chat(gateway, msgspec.structs.replace(_ASK, role=name))
+        else:
+            (reply,) = await gateway.answers([msgspec.structs.replace(_TARGET_ASK, role=name)])
     model = getattr(reply, "model", None) or role.model or _text(getattr(role.client, "model", None))
     # A model of this process bills nothing with its vectors; what it took is worth seeing here.
     usage = reply.usage or gateway.spent.get(name)
@@ -122,7 +140,7 @@ async def _call_model(name: str, role: Role, entry: Mapping[str, Any], clock: Cl
         return check._replace(issue=reply.message, advice=hint)
     if isinstance(reply, Vectors):
         return check._replace(works=f"vectors of dimension {len(reply.values[0])}")
-    return _read_answer(check, reply, role.client)
+    return _read_answer(check, reply, role.client) if judges else check._replace(works="text, as the target")
 
 
 async def _chat(gateway: Gateway, ask: Ask) -> Reply:

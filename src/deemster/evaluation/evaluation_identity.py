@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deemster.datasets.where_condition import describe_where
-from deemster.engine.run_plan import Plan
+from deemster.engine.run_plan import Plan, asks_models
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.models import Role
 from deemster.records import MetricCard
@@ -44,7 +44,7 @@ def target_identity(job: Evaluation) -> dict[str, Any]:
     """The part of an identity that says what was run, with the models that it asks."""
     target: Any = job.plan.target
     identity = dict(getattr(target, "identity", None) or {"kind": type(target).__name__})
-    if hasattr(target, "script"):
+    if asks_models(target) and not hasattr(target, "own_roles"):
         identity["models"] = {name: model_identity(job.access.roles[name]) for name in target.roles}
     return identity
 
@@ -53,6 +53,8 @@ def target_name(job: Evaluation) -> str | None:
     """The target of a job in a few words: a function, a URL, a command, a file of outputs; None without a name."""
     target = job.plan.target
     if isinstance(target, SavedOutputs):
+        if target.run is not None:
+            return f"outputs of {target.run}"
         return None if target.path is None else Path(target.path).name
     identity: Mapping[str, Any] = getattr(target, "identity", None) or {}
     for kind in ("python", "http", "command", "chat"):
@@ -105,5 +107,7 @@ def evaluation_id(started: datetime, job: Evaluation) -> str:
         job.suite,
         format_time(started),
     )
-    further = () if job.aggregator is None else (aggregator_name(job.aggregator),)
-    return run_id(started, hashlib.sha256(repr(facts + further).encode()).hexdigest())
+    further: list[str] = [] if job.aggregator is None else [aggregator_name(job.aggregator)]
+    if job.experiment is not None:
+        further += [job.experiment, str(job.label)]
+    return run_id(started, hashlib.sha256(repr((*facts, *further)).encode()).hexdigest())

@@ -26,7 +26,7 @@ from deemster.report.report_entries import PrivacyEntry
 from deemster.report.report_settings import report_facts, stored_settings
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.run_columns import RunColumns
-from deemster.store import Store
+from deemster.store import RunRow, Store
 
 _NEWEST = ("previous", "latest")
 
@@ -60,7 +60,8 @@ def pin_baseline(rules: BaselineRules, job: Evaluation, store: Store | None) -> 
 
 def _find(rules: BaselineRules, job: Evaluation, store: Store | None) -> PinnedBaseline:
     name = rules.compare
-    if Path(name).suffix in (".json", ".jsonl") or "/" in name:
+    is_of_experiment = job.experiment is not None and name.startswith(f"{job.experiment}/")
+    if Path(name).suffix in (".json", ".jsonl") or ("/" in name and not is_of_experiment):
         folder = Path() if job.origin is None else Path(job.origin["file"]).parent
         file = folder / name
         if not file.is_file():
@@ -75,7 +76,7 @@ def _find(rules: BaselineRules, job: Evaluation, store: Store | None) -> PinnedB
         return PinnedBaseline(name=name, run=baseline.run)
     if name in _NEWEST:
         alike = store.runs(suite=job.suite, dataset=job.plan.dataset.name, kind="run", status="complete")
-        newest = next((row for row in alike if row.suite == job.suite and "part" not in row.facts), None)
+        newest = next((row for row in alike if "part" not in row.facts and _is_before(row, job)), None)
         if newest is None:
             return PinnedBaseline(name=name, missing="there is no complete run of this suite before it")
         return PinnedBaseline(name=name, run=newest.id)
@@ -85,6 +86,14 @@ def _find(rules: BaselineRules, job: Evaluation, store: Store | None) -> PinnedB
         raise
     except StoreError:
         return PinnedBaseline(name=name, missing=f"the store holds no run `{name}`")
+
+
+def _is_before(row: RunRow, job: Evaluation) -> bool:
+    """Whether a run may be one before: of the same suite, and of another experiment under the same name."""
+    if row.suite != job.suite:
+        return False
+    is_of_experiment = job.experiment is not None
+    return not is_of_experiment or (row.experiment != job.experiment and row.facts.get("label") == job.label)
 
 
 def compare_with_baseline(

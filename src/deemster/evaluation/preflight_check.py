@@ -28,6 +28,7 @@ from deemster.records.marks import reaches
 from deemster.results.mark_table import MarkTable
 from deemster.results.run_summary import cohort_label
 from deemster.stats import bounded_mean, certifiable_margin, wilson
+from deemster.targets.chat_target import ChatTarget
 
 _MOST_MARGINS = 5
 _NO_CLUSTER = "it has no `metadata.{}`, by which samples are clustered"
@@ -73,7 +74,8 @@ def check_samples(evaluation: Evaluation) -> CheckedSamples:
     clusters = ClusterCheck(evaluation, issues)
     metrics = [MetricCheck(evaluation, place, table, issues) for place in range(len(plan.metrics))]
     keys = KeyCheck(plan.metrics)
-    onlookers: list[Onlooker] = [TagCollector(table), order, attacks, clusters, *metrics, keys]
+    prompts = [PromptCheck(plan.target, issues)] if isinstance(plan.target, ChatTarget) else []
+    onlookers: list[Onlooker] = [TagCollector(table), order, attacks, clusters, *metrics, keys, *prompts]
 
     for position, sample in enumerate(plan.dataset):
         for onlooker in onlookers:
@@ -86,6 +88,8 @@ def check_samples(evaluation: Evaluation) -> CheckedSamples:
     for metric in metrics:
         warnings += metric.warnings()
     warnings += keys.warnings()
+    for prompt in prompts:
+        warnings += prompt.warnings(len(plan.dataset))
     gate_warnings = tuple(_gate_warnings(evaluation, table, clusters))
     warnings += gate_warnings
     applicable = {metric.card.name: metric.inside - metric.absent for metric in metrics}
@@ -213,6 +217,34 @@ class ClusterCheck:
             self._issues.add(sample, _NO_CLUSTER.format(key), "cluster")
         if self._gate_key is not None:
             self.clusters.append(repr(sample.metadata.get(self._gate_key)))
+
+
+class PromptCheck:
+    """Checks that samples have what the prompt of the target names.
+
+    Args:
+        target: The target.
+        issues: What is wrong with samples.
+    """
+
+    def __init__(self, target: ChatTarget, issues: SampleIssues) -> None:
+        self._target = target
+        self._issues = issues
+
+    def look_at(self, position: int, sample: Sample) -> None:  # noqa: ARG002 - a prompt has no place
+        """Fill in the prompt for a sample."""
+        try:
+            self._target.messages(sample.input)
+        except LookupError as error:
+            self._issues.add(sample, str(error.args[0]), "prompt")
+
+    def warnings(self, samples: int) -> Iterator[str]:
+        """Says so where the prompt is the same for all samples."""
+        if self._target.prompt.is_fixed and samples > 1:
+            yield (
+                "The prompt has no placeholder such as `{{input.question}}`: the model is asked the same for all "
+                f"{samples:,} samples."
+            )
 
 
 class MetricCheck:

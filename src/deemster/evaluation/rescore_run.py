@@ -207,6 +207,28 @@ def find_runs(store: Store, run: str | None, dataset: str | None) -> list[RunRow
     return rows
 
 
+def stored_outputs(store: Store, row: RunRow) -> SavedOutputs:
+    """The outputs of a run, as saved outputs of another one: of the samples whose outputs are all kept whole.
+
+    Args:
+        store: Where the run is stored.
+        row: The run.
+
+    Raises:
+        OutputsError: There is no such sample.
+        StoreError: The run cannot be read.
+    """
+    answers: dict[str, list[Answer]] = {}
+    for execution in store.executions(row.id):
+        answer = execution.answer
+        if isinstance(answer, Output):
+            answer = restore_invalid_text(answer, valid=execution.valid)
+        if answer is not None and execution.cut is None:
+            answers.setdefault(execution.id, []).append(answer)
+    whole = {name: repetitions for name, repetitions in answers.items() if len(repetitions) == row.repetitions}
+    return SavedOutputs.of_run(row.id, whole)
+
+
 def rescoring_metrics(row: RunRow, given: Sequence[str], *, suite: Suite | None) -> tuple[Metric, ...]:
     """The metrics that are given, or those of a suite.
 

@@ -13,7 +13,7 @@ from deemster.engine.model_access import (
     ModelAccess,
     ModelCalls,
 )
-from deemster.engine.run_plan import Plan, Target, collect_secrets
+from deemster.engine.run_plan import Plan, Target, asks_models, collect_secrets
 from deemster.errors import ConfigurationError, InputError, Issue, OutputsError, list_names, plural
 from deemster.evaluation.evaluation_settings import USUAL_SETTINGS, EvaluationSettings
 from deemster.evaluation.resolved_evaluation import Evaluation
@@ -212,7 +212,7 @@ def _resolve_parts(suite: Suite, overrides: SuiteOverrides) -> _Parts:
     with _collect(errors):
         allowance = None if settings.max_unscored is None else read_allowance(settings.max_unscored)
     with _collect(errors):
-        dataset = _dataset(suite, overrides)
+        dataset = resolve_dataset(suite, overrides)
     with _collect(errors):
         access = resolve_models(suite, metrics or (), target, suite.calls, calls=overrides.asks_models)
     with _collect(errors):
@@ -260,7 +260,12 @@ def _count_issues(name: str, value: Any) -> list[Issue]:
     return [] if is_count else [Issue(f"`{name}` is a whole number of at least 1, not {value!r}.")]
 
 
-def _dataset(suite: Suite, overrides: SuiteOverrides) -> Dataset:
+def resolve_dataset(suite: Suite, overrides: SuiteOverrides) -> Dataset:
+    """The samples that are run, clustered and selected.
+
+    Raises:
+        InputError: They cannot be read, or nothing is selected.
+    """
     dataset = suite_dataset(suite) if overrides.dataset is None else overrides.dataset
     if suite.cluster is not None:
         dataset = dataset.clustered(suite.cluster)
@@ -354,8 +359,7 @@ def build_plan(
     if len(dataset) * times > MOST_EXECUTIONS:
         size = f"{plural(len(dataset), 'sample')} x {plural(times, 'repetition')}"
         raise ConfigurationError(f"A run has at most {MOST_EXECUTIONS:,} executions, not {size}.")
-    asking: Any = target if hasattr(target, "script") else None
-    if asking is not None:
-        # How many of its questions are under way is a matter of the model that it asks.
-        concurrency = max(access.roles[role].bounds[1] for role in asking.roles)
+    if asks_models(target) and concurrency == CONCURRENCY:
+        # Where nobody says how many of its questions may be under way, the model that it asks does.
+        concurrency = max(access.roles[role].bounds[1] for role in target.roles)
     return Plan(dataset, target, metrics, times, thresholds or {}, concurrency, secrets=collect_secrets(target, access))

@@ -36,6 +36,7 @@ class Evaluation(NamedTuple):
         resumes: The id of the stored run that it resumes, whose order its samples and metrics have; None for a new run.
         kind: What kind of run it is.
         facts: What a store keeps of it beside.
+        experiment: The experiment that its run belongs to; None for a run of its own.
     """
 
     plan: Plan
@@ -54,6 +55,7 @@ class Evaluation(NamedTuple):
     resumes: str | None = None
     kind: RunKind = "run"
     facts: Mapping[str, Any] = {}
+    experiment: str | None = None
 
     @property
     def report_settings(self) -> ReportSettings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,14 @@ from deemster.engine.backend import Backend, InThisProcess, RunWork
 from deemster.engine.execution_handover import Sink
 from deemster.engine.progress import Progress, ProgressCounter
 from deemster.engine.stop_request import Stop
+from deemster.evaluation._broken_off_warning import BrokenOffWatch
 from deemster.evaluation._constant_judge_warning import ConstantJudgeWatch
 from deemster.evaluation.judge_anchors import anchor_evaluations, judge_anchors
-from deemster.evaluation.preflight_check import check_samples
+from deemster.evaluation.preflight_check import CheckedSamples, check_samples
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.run_writer import open_run_writer
 from deemster.models.clock import Clock
+from deemster.records import Execution
 from deemster.report import Report
 from deemster.report.build_report import (
     FinishedRun,
@@ -60,6 +62,7 @@ async def run_evaluation(
     progress: Callable[[Progress], None] | None = None,
     watch: Sink | None = None,
     tell_comparison: Callable[[Comparison], None] | None = None,
+    checked: CheckedSamples | None = None,
 ) -> Report:
     """Run an evaluation, keep what comes of it, and report. Whatever ends it early, what was finished is kept.
 
@@ -73,6 +76,7 @@ async def run_evaluation(
         progress: Gets the progress of the run.
         watch: Gets finished executions, in a thread, one call at a time.
         tell_comparison: Gets the comparison with the baseline of the gate, where there is one.
+        checked: What was seen of its samples; they are looked at now unless given.
 
     Raises:
         InputError: A sample is malformed for a metric, the gate names something unknown, or the aggregator does not fit
@@ -83,7 +87,8 @@ async def run_evaluation(
     stop = stop or Stop()
     warn = _each_key_once(warn)
 
-    checked = check_samples(evaluation)
+    if checked is None:
+        checked = check_samples(evaluation)
     _warn_of(checked.warnings, warn)
 
     anchors = anchor_evaluations(evaluation) if evaluation.plan.scorers else []
@@ -115,8 +120,8 @@ async def run_evaluation(
         stopped = stop.reason or counter.open_circuit or getattr(evaluation.plan.target, "open_circuit", None)
         record = run.record(stopped=stopped, budget=counter.budget)
         table = live.table(record)
-        if evaluation.plan.scorers:
-            table = _count_judged(record, evaluation, table, warn)
+        if evaluation.plan.asking:
+            table = _count_watched(record, evaluation, table, warn)
         finished = finish_run(record, evaluation.report_settings, table=table)
         _warn_of(_alike_samples(finished, evaluation), warn)
 
@@ -166,11 +171,17 @@ def _alike_samples(finished: FinishedRun, evaluation: Evaluation) -> list[str]:
     return alike_warnings(rates, finished.record.samples.metadata(), seed=evaluation.seed)
 
 
-def _count_judged(
+def _count_watched(
     record: RunRecord, evaluation: Evaluation, table: MarkTable | None, warn: Callable[[str], None]
 ) -> MarkTable:
-    """The marks of a run that asks judges, with a warning of those that always say the same."""
+    """The marks of a run that asks models, with warnings of judges that always say the same and of broken answers."""
     judges = ConstantJudgeWatch(evaluation.plan)
-    table = count_marks(record, evaluation.report_settings, table=table, watch=judges.add)
-    _warn_of(judges.warnings(), warn)
+    answers = BrokenOffWatch()
+
+    def watch(executions: Sequence[Execution]) -> None:
+        judges.add(executions)
+        answers.add(executions)
+
+    table = count_marks(record, evaluation.report_settings, table=table, watch=watch)
+    _warn_of([*answers.warnings(), *judges.warnings()], warn)
     return table

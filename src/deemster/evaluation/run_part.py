@@ -54,14 +54,15 @@ def failed_samples(store: Store, runs: Sequence[str], *, suite: str) -> KeptSamp
 
     Args:
         store: Where they are stored.
-        runs: Their ids, unique beginnings of these, or `latest`; `LATEST` for the latest run of the suite.
+        runs: Their ids, unique beginnings of these, or `latest`; `LATEST` for the latest run of the suite,
+            or all of its experiment.
         suite: The suite's name.
 
     Raises:
         StoreError: There is no such run, every sample of them passed, or one cannot be read.
         ReportError: A run has no marks.
     """
-    found = [_named_run(store, run, suite=suite) for run in runs]
+    found = [row for run in runs for row in _named_runs(store, run, suite=suite)]
     ids = frozenset(failing.sample.id for run in found for failing in failing_samples(stored_report(store, run.id)))
     if not ids:
         raise StoreError(_describe_all_passed(store, found, suite=suite))
@@ -81,13 +82,15 @@ def _describe_all_passed(store: Store, runs: Sequence[RunRow], *, suite: str) ->
     return sentence if latest is None else f"{sentence} What failed in the latest whole run: `--only failed:{latest}`."
 
 
-def _named_run(store: Store, run: str, *, suite: str) -> RunRow:
+def _named_runs(store: Store, run: str, *, suite: str) -> list[RunRow]:
+    """The run of a name; of the latest one all that belong to its experiment."""
     latest = store.runs(suite=suite, kind="run", limit=1)
     if run != LATEST:
-        return store.run(run, kind="run", beside=latest[0] if latest and run == "baseline" else None)
+        return [store.run(run, kind="run", beside=latest[0] if latest and run == "baseline" else None)]
     if not latest:
         raise StoreError(Issue(f"There is no run of the suite `{suite}`, so nothing has failed yet.", store.where))
-    return latest[0]
+    experiment = latest[0].experiment
+    return latest if experiment is None else store.runs(experiment=experiment, kind="run")
 
 
 def resumed_samples(store: Store, wanted: str | bool, *, suite: str) -> KeptSamples | None:  # noqa: FBT001 - what `resume` says

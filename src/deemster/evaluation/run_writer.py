@@ -341,6 +341,7 @@ def _run_facts(job: Evaluation, timer: RunTimer, *, identity: Mapping[str, Any])
         tool_version=__version__,
         identity=identity,
         facts={"label": job.label, "target": target_name(job), **job.facts},
+        experiment=job.experiment,
     )
 
 

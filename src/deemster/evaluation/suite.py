@@ -32,7 +32,7 @@ SEED = 42
 CONCURRENCY = 16
 _Count: TypeAlias = Annotated[int, Meta(ge=1)] | None
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, title="a number of seconds above 0")] | None
-
+_Levels: TypeAlias = Annotated[list[Any], Meta(min_length=1)]
 
 _Texts: dict[str, Any] = {"type": ["string", "array"], "items": {"type": "string"}}
 _WHERE = {
@@ -75,6 +75,7 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     name: NonBlank | UnsetType = UNSET
     description: str | None = None
     target: TargetSection | UnsetType = UNSET
+    variants: Annotated[dict[str, _Levels | dict[str, Any] | None], Meta(min_length=1)] | UnsetType = UNSET
     repetitions: _Count = None
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1, title="a whole number of at least 0")] = SEED
     limits: LimitsSection = msgspec.field(default_factory=LimitsSection)
@@ -115,6 +116,7 @@ class Suite(NamedTuple):
         dataset: The dataset's path, or what a program gives: a dataset, a path, samples or a data frame.
         columns: Which column of the dataset's spreadsheet holds what, where the suite says so.
         target: The target it declares; None where saved outputs are given on the command line.
+        variants: What each of its variants changes of the target, as plain data; None where it has none.
         metrics: Metric entries, still to be resolved.
         models: The models section as plain data; None where there is none.
         repetitions: How often each sample is run, where the suite says so.
@@ -145,6 +147,7 @@ class Suite(NamedTuple):
     name: str = ""
     columns: Mapping[str, str] | None = None
     target: DeclaredTarget | None = None
+    variants: Mapping[str, Any] | None = None
     repetitions: int | None = None
     cluster: str | None = None
     aggregator: Any = None
@@ -180,7 +183,8 @@ class Suite(NamedTuple):
         if concurrency is not None:
             suite = suite._replace(concurrency=concurrency)
             if suite.target is not None and suite.target.kind != "outputs":
-                suite = suite._replace(target=suite.target.with_concurrency(concurrency))
+                settings = {**suite.target.settings, "concurrency": concurrency}
+                suite = suite._replace(target=suite.target._replace(settings=settings))
         return suite
 
     def with_settings(self, **settings: Any) -> Suite:
@@ -227,7 +231,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
 
     folder = Path(path).parent
     target = None
-    if "target" in root:
+    if "target" in root and "variants" not in root:
         target, wrong = read_target(
             root["target"],
             place=document.where,
@@ -241,9 +245,6 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         raise ConfigurationError(sort_issues(issues))
 
     declared = msgspec.convert(keys, SuiteFile)
-    if target is not None and target.kind == "chat" and declared.limits.concurrency is not None:
-        # Otherwise the model says how many questions may be under way.
-        target = target.with_concurrency(declared.limits.concurrency)
     dataset = DatasetSection(declared.dataset) if isinstance(declared.dataset, str) else declared.dataset
     return Suite(
         document=document,
@@ -252,6 +253,7 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         dataset=str(folder / (dataset.file if dataset else "")),
         columns=dataset.columns if dataset and dataset.columns else None,
         target=target,
+        variants=declared.variants or None,
         metrics=metrics,
         models=root.get("models"),
         repetitions=declared.repetitions,

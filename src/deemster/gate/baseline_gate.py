@@ -16,7 +16,7 @@ from deemster.gate.read_gate import EVERY, BaselineRules, GateRules
 from deemster.records.marks import reaches
 from deemster.results.compared_numbers import CohortComparison, Difference, SampleCounts
 from deemster.results.difference_origin import DRIFT_LEVEL, JudgeDrift
-from deemster.results.run_columns import ComparedRun
+from deemster.results.run_columns import IDENTITY_CHANGE, ComparedRun
 from deemster.stats import Interval, PairedNoise, gate_power, holm
 from deemster.stats.bounded_mean import ENOUGH_DIFFERENT
 from deemster.stats.noise_split import NoiseSplit
@@ -268,7 +268,11 @@ def margin_numbers(gate: GateRules, rules: BaselineRules, evidence: BaselineEvid
         rules: Its rules about a baseline.
         evidence: What the comparison found.
     """
-    yield from _part_margins("", gate, evidence.pass_rate, evidence.metrics, evidence.not_comparable)
+    yield from _part_margins("", evidence.pass_rate, evidence.metrics)
+    for name, why in evidence.not_comparable.items():
+        idle = "its metric is not part of this run" if name in gate.idle else None
+        go_on = _go_on(evidence.baseline.id) if why.startswith(IDENTITY_CHANGE) else ""
+        yield MarginNumber(f"metrics.{name}", skipped=idle, unknown=f"{go_on}it cannot be compared: {why}")
     known = {cohort.label for cohort in evidence.cohorts}
     for name in rules.cohorts:
         if name not in (EVERY, *known):
@@ -281,24 +285,21 @@ def margin_numbers(gate: GateRules, rules: BaselineRules, evidence: BaselineEvid
             because = f"{plural(cohort.samples, 'sample')} in the cohort, below the {least} it takes to be gated"
             yield MarginNumber(prefix, skipped=because)
         else:
-            yield from _part_margins(f"{prefix}.", gate, cohort.pass_rate, cohort.metrics, {})
+            yield from _part_margins(f"{prefix}.", cohort.pass_rate, cohort.metrics)
 
 
-def _part_margins(
-    prefix: str,
-    gate: GateRules,
-    whole: Difference,
-    metrics: Mapping[str, Difference],
-    not_comparable: Mapping[str, str],
-) -> Iterator[MarginNumber]:
+def _go_on(baseline: str) -> str:
+    """The commands that say what the numbers of another judge are worth, and go on under the new one."""
+    judge = f"deemster run SUITE --outputs {baseline}"
+    return f"type `{judge}`, `deemster compare {baseline} latest`, `deemster baseline latest`: "
+
+
+def _part_margins(prefix: str, whole: Difference, metrics: Mapping[str, Difference]) -> Iterator[MarginNumber]:
     """The numbers of a run or a cohort: the pass-rate of each metric, and of all together where there are several."""
     if len(metrics) > 1:
         yield MarginNumber(f"{prefix}pass_rate", whole)
     for name, difference in metrics.items():
         yield MarginNumber(f"{prefix}metrics.{name}", difference)
-    for name, why in not_comparable.items():
-        idle = "its metric is not part of this run" if name in gate.idle else None
-        yield MarginNumber(f"{prefix}metrics.{name}", skipped=idle, unknown=f"it cannot be compared: {why}")
 
 
 def _what_decides(found: Difference, margin: float, confidence: float, p_value: float, noise: NoiseSplit | None) -> str:

@@ -101,6 +101,7 @@ class Gate(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     adversarial: AdversarialRules = msgspec.field(default_factory=AdversarialRules)
     decision: Literal["two-way", "three-way"] = "two-way"
     on: _On = "point"
+    variants: list[NonBlank] | UnsetType = UNSET
 
 
 class Rule(NamedTuple):
@@ -263,6 +264,8 @@ def read_gate(value: Any, *, document: Located = NO_DOCUMENT) -> GateRules:
     if isinstance(value, Gate):
         value = msgspec.to_builtins(value)
     issues = shape_issues(value, Gate, document=document, path=("gate",))
+    if not issues and "variants" in value:
+        issues = [Issue("`gate.variants` is for a suite that has `variants`.", document.where(("gate", "variants")))]
     if issues:
         raise ConfigurationError(issues)
     reader = _Reader(document, k=value.get("k"))

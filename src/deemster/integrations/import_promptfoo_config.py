@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,17 +17,28 @@ from deemster.integrations.promptfoo.config_files import ConfigFiles, LeftOut, L
 from deemster.integrations.promptfoo.config_prompts import SuitePrompt, read_prompts
 from deemster.integrations.promptfoo.config_providers import (
     ChatProvider,
+    CodeProvider,
     Provider,
-    read_grader,
+    read_graders,
     read_providers,
 )
-from deemster.integrations.promptfoo.config_tests import ConfigTest, read_tests
+from deemster.integrations.promptfoo.config_tests import ConfigTest, read_tests, with_default_test
 from deemster.integrations.run_builder import as_map, as_text
 from deemster.integrations.source_file import SourceFile
 
-DATASET, SUITE = "dataset.yml", "suite.yml"
+DATASET, SUITE, TARGETS = "dataset.yml", "suite.yml", "targets.py"
+_TARGETS = """\
+# The providers of the config that are code, asked as promptfoo asks them.
+from pathlib import Path
+
+from deemster.integrations.promptfoo.provider_calls import {calls}
+
+HERE = Path(__file__).parent
+CONFIG = HERE / {folder!r}
+
+"""
 _CONFIG_KEYS = frozenset(
-    [
+    {
         "description",
         "prompts",
         "providers",
@@ -36,7 +48,7 @@ _CONFIG_KEYS = frozenset(
         "defaultTest",
         "assertionTemplates",
         "evaluateOptions",
-    ]
+    }
 )
 _OPTION_KEYS = frozenset({"repeat", "maxConcurrency"})
 _JUDGING = ("g-eval", "llm-as-judge", "context-recall", "answer-relevancy", "claim-faithfulness", "context-precision")
@@ -44,6 +56,25 @@ _JUDGING = ("g-eval", "llm-as-judge", "context-recall", "answer-relevancy", "cla
 _USUAL_GRADER = {"provider": "openai", "model": "gpt-5.5"}
 # What is checked where a config asserts nothing that has a metric.
 _ANSWERED = ("length-within", {"name": "answered", "min": 1})
+
+
+class SuiteTargets(NamedTuple):
+    """The providers of a config that are code.
+
+    Attributes:
+        config: The folder of the config.
+        calls: Who asks them.
+        lines: The lines of `targets.py` that make the targets.
+    """
+
+    config: Path
+    calls: Sequence[str]
+    lines: Sequence[str]
+
+    def text(self, folder: Path) -> str:
+        """The file `targets.py` of a folder."""
+        to_config = Path(os.path.relpath(self.config.resolve(), folder.resolve())).as_posix()
+        return _TARGETS.format(calls=", ".join(self.calls), folder=to_config) + "".join(self.lines)
 
 
 class SuiteFiles(NamedTuple):
@@ -54,6 +85,7 @@ class SuiteFiles(NamedTuple):
         suite: The text of the suite file.
         left_out: What the config has and no file holds, one sentence each.
         prompts: The texts of the prompts, by the paths of their files.
+        targets: The providers that are code.
         remarks: What is to be known of the suite before it runs.
     """
 
@@ -61,15 +93,18 @@ class SuiteFiles(NamedTuple):
     suite: str
     left_out: tuple[str, ...]
     prompts: Mapping[str, str]
+    targets: SuiteTargets
     remarks: tuple[str, ...]
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write `dataset.yml`, `suite.yml` and the prompts; the paths.
+        """Write `dataset.yml`, `suite.yml`, the prompts and, where providers are code, `targets.py`; the paths.
 
         Raises:
             InputError: One of them is there already, or cannot be written.
         """
         texts = {Path(folder, SUITE): self.suite, **{Path(folder, name): text for name, text in self.prompts.items()}}
+        if self.targets.lines:
+            texts[Path(folder, TARGETS)] = self.targets.text(Path(folder))
         dataset = Path(folder, DATASET)
         for path in (dataset, *texts):
             if path.exists():
@@ -116,9 +151,9 @@ def read_promptfoo_config(source: SourceFile) -> SuiteFiles:
     Raises:
         InputError: It has no tests, or something in them cannot be kept.
     """
-    config = as_map(source.value)
     files = ConfigFiles(source)
     left_out = LeftOut(source.document)
+    config = with_default_test(as_map(source.value), files, left_out)
     left_out.note_keys(config, _CONFIG_KEYS, (), "the config")
     if "redteam" in config and not config.get("tests"):
         why = (
@@ -139,9 +174,6 @@ def read_promptfoo_config(source: SourceFile) -> SuiteFiles:
     variables = {name for pair in combinations for name in pair.prompt.variables | pair.provider.variables}
     samples = _samples(tests, metrics, variables)
     entries = metrics.entries()
-    remarks = [] if entries else ["no assertion has a metric here: `answered` checks that there is an output at all"]
-    if not combinations:
-        remarks.append("no prompt is asked of a model here: add a `target`, or run the suite with `--outputs FILE`")
 
     name = as_text(config.get("description")) or source.path.stem
     sections: dict[str, Any] = {"schema_version": "deemster.suite.v1", "name": name, "dataset": DATASET}
@@ -149,8 +181,33 @@ def read_promptfoo_config(source: SourceFile) -> SuiteFiles:
     sections |= _target(combinations)
     sections |= _options(config, left_out)
     sections["metrics"] = [{metric: options} for metric, options in entries or [_ANSWERED]]
+    remarks = tuple(_remarks(sections, {metric for metric, _ in entries}))
     asked = {combination.prompt.path: combination.prompt.text for combination in combinations}
-    return SuiteFiles(Dataset(samples, name=name), _yaml(sections), left_out.sentences(), asked, tuple(remarks))
+    targets = _code_targets(source.path.parent, combinations)
+    return SuiteFiles(Dataset(samples, name=name), _yaml(sections), left_out.sentences(), asked, targets, remarks)
+
+
+def _remarks(sections: Mapping[str, Any], metrics: set[str]) -> Iterator[str]:
+    """What is to be known of the suite before it runs."""
+    if not metrics:
+        yield "no assertion has a metric here: `answered` checks that there is an output at all"
+    if "cost-below" in metrics:
+        yield "`cost-below` is unscored until each model in `models` has a `price`"
+    if "cosine-embedding" in metrics and "embedding" not in sections.get("models", {}):
+        yield "`similar` is measured by the embedded vectors: add `embedding` to `models` for those of a provider"
+    if "target" not in sections and "variants" not in sections:
+        yield "no prompt is asked of a model here: add a `target`, or run the suite with `--outputs FILE`"
+
+
+def _code_targets(folder: Path, combinations: Sequence[_Combination]) -> SuiteTargets:
+    """The targets that are code, each with its prompt."""
+    calls: set[str] = set()
+    lines: list[str] = []
+    for combination in combinations:
+        if isinstance(combination.provider, CodeProvider):
+            calls.add(combination.provider.call)
+            lines.append(combination.provider.source(combination.prompt))
+    return SuiteTargets(folder, sorted(calls), lines)
 
 
 def _samples(tests: Sequence[ConfigTest], metrics: SuiteMetrics, variables: set[str]) -> list[dict[str, Any]]:
@@ -195,6 +252,8 @@ def _combinations(
 def _whole_target(prompt: SuitePrompt, provider: Provider) -> dict[str, Any]:
     if isinstance(provider, ChatProvider):
         return {"chat": provider.name, "prompt": prompt.name, **provider.settings}
+    if isinstance(provider, CodeProvider):
+        return {"python": f"targets:{provider.function(prompt)}"}
     return provider.target(prompt)
 
 
@@ -242,11 +301,11 @@ def _models(
     asked = {combination.provider.name: combination.provider for combination in combinations}
     models = {name: provider.model for name, provider in asked.items() if isinstance(provider, ChatProvider)}
     grader = as_map(as_map(config.get("defaultTest")).get("options")).get("provider")
-    judge = None
-    if grader is not None:
-        judge = read_grader(grader, files, left_out, ("defaultTest", "options", "provider"))
+    graders = read_graders(grader, files, left_out, ("defaultTest", "options", "provider"))
     if any(metric in _JUDGING for metric in metrics):
-        models["judge"] = judge or _USUAL_GRADER
+        models["judge"] = graders.get("judge", _USUAL_GRADER)
+    if "cosine-embedding" in metrics and "embedding" in graders:
+        models["embedding"] = graders["embedding"]
     return {"models": models} if models else {}
 
 

@@ -114,7 +114,8 @@ class ChatRole:
         if claim.answer is not None:
             if claim.is_paid:
                 self._context.note_paid(claim.answer.call)
-            self._cache.keep(key, claim.answer)
+            if key not in self._cache:
+                self._cache.keep(key, claim.answer)
             return self._hit(claim.answer, self._context.own_call(key, claim.answer.call, claim.answer.usage))
         if claim.lost is not None:
             self._context.lost_calls[key] = claim.lost

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -15,7 +14,7 @@ from deemster.models._record_replay import Recording
 from deemster.models.answer_cache import Cache
 from deemster.models.budget import Budget, UsageBound
 from deemster.models.call_log import NO_CALLS, CallLog, LoggedCall, RestoredCalls
-from deemster.models.clock import Clock, SystemClock
+from deemster.models.clock import Clock, SystemClock, span_clock
 from deemster.models.price import Price
 from deemster.models.shared_calls import CallBudget, SharedCalls
 from deemster.records import Call, NoAnswer, Usage
@@ -100,7 +99,8 @@ class CallContext:
             this run. None for one that is never resumed.
         log: Keeps every call of the run when it ends, for a resumed run; None where they are not kept.
         restored: The calls of the run's earlier processes. Their answers are closed with the gateway.
-        shared: What it shares with other processes of the run, rate limits and budget included; None where it is alone.
+        shared: What it shares with other processes of the run, or other runs, limits and budget included; None where it
+            is alone.
 
     Attributes:
         run_budget: What the run may spend.
@@ -136,11 +136,10 @@ class CallContext:
         self.lost_calls = dict(restored.lost)
         self.run_cache = Cache(None) if restored.answers is None else restored.answers
         self.cache, self.run_budget, self.shared = cache, budget, shared
-        self.budget: CallBudget | None = budget if shared is None else shared.budget
+        self.budget: CallBudget | None = budget if shared is None else shared.share_budget(budget)
         clock = clock or SystemClock()
-        elapsed_s: Callable[[], Any] = clock.elapsed_s
-        self.measures_time = elapsed_s() is not None
-        self.elapsed_s: Callable[[], float] = elapsed_s if self.measures_time else asyncio.get_running_loop().time
+        self.measures_time = clock.elapsed_s() is not None
+        self.elapsed_s = span_clock(clock)
         self.sleep: Callable[[float], Awaitable[None]] = clock.sleep
         self.seed, self.offline, self.dry_run = seed, offline, dry_run
         self.issues: list[Issue] = []

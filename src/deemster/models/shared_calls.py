@@ -1,4 +1,4 @@
-"""The roles of what several processes of one run share, so that limits, budget and answers hold for all of them."""
+"""The roles of what processes of one run share, or runs side by side: limits, budget and answers hold for all."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Awaitable
 from decimal import Decimal
 from typing import NamedTuple, Protocol
 
-from deemster.models.budget import UsageBound
+from deemster.models.answer_cache import Cache
+from deemster.models.budget import Budget, UsageBound
 from deemster.models.call_log import LoggedCall
 from deemster.models.rate_limiter import LimiterState
 from deemster.records import Answer
@@ -72,11 +73,24 @@ class Claim(NamedTuple):
 
 
 class SharedCalls(Protocol):
-    """What the gateways of one run share across processes."""
+    """What the gateways of one run share across processes, or those of several runs in one process."""
 
     @property
-    def budget(self) -> CallBudget | None:
-        """What may be spent; None for no limit."""
+    def cache(self) -> Cache | None:
+        """Answers kept on disk; None for none here."""
+        ...
+
+    @property
+    def answers(self) -> Cache | None:
+        """Answers that no file keeps; None where each gateway has its own."""
+        ...
+
+    def share_budget(self, spending: Budget | None) -> CallBudget | None:
+        """What may be spent by all; None for no limit.
+
+        Args:
+            spending: Counts what this gateway spends; None where nobody does.
+        """
         ...
 
     def limiter(self, role: str) -> CallLimiter:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from deemster.models.budget import UsageBound
+from deemster.models.budget import Budget, UsageBound
 from deemster.models.rate_limiter import LimiterState
 from deemster.models.shared_calls import Claim
 from deemster.records import Answer
@@ -24,8 +24,12 @@ class CoordinatorClient:
         budget: US dollars and tokens that must not be passed; None for no limit.
 
     Attributes:
-        budget: Sets money and tokens aside; None for no limit.
+        cache: None: the coordinator holds it.
+        answers: None: likewise.
     """
+
+    cache: None = None
+    answers: None = None
 
     def __init__(
         self,
@@ -36,9 +40,13 @@ class CoordinatorClient:
         budget: tuple[Decimal | None, int | None] | None,
     ) -> None:
         self._actor, self._worker, self._limits = actor, worker, limits
-        self.budget = None if budget is None else RemoteBudget(self, budget[0])
+        self._budget = None if budget is None else RemoteBudget(self, budget[0])
         self._messages: list[tuple[Any, ...]] = []
         self._posts: set[asyncio.Task[None]] = set()
+
+    def share_budget(self, spending: Budget | None) -> RemoteBudget | None:  # noqa: ARG002 - the coordinator counts
+        """Sets money and tokens aside for all workers; None for no limit."""
+        return self._budget
 
     def limiter(self, role: str) -> RemoteLimiter:
         """The rate limiter of a role."""

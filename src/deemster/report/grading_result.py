@@ -234,7 +234,11 @@ def _header(grading: Grading) -> dict[str, Any]:
         header["rubric"] = grading.dataset.rubrics[0].to_dict()
     else:
         header["rubrics"] = {key: rubric.to_dict() for rubric, key in keys.items()}
-    header["judges"] = [{"id": judge.id, "weight": judge.weight, "model": judge.model} for judge in grading.judges]
+    header["judges"] = [
+        {"id": judge.id, "weight": judge.weight, "model": judge.model}
+        | ({"cost_usd": float(judge.cost_usd)} if judge.cost_usd else {})
+        for judge in grading.judges
+    ]
     header["grading"] = {key: grading.settings[key] for key in _VOTES_SETTINGS if key in grading.settings}
     return header
 

@@ -25,7 +25,7 @@ class LiveMarks:
 
     def __init__(self, table: MarkTable, plan: Plan) -> None:
         self._table, self._dataset, settles = table, plan.dataset, needs_settling(plan.metrics)
-        self._counts = not plan.scorers and not settles
+        self._counts = not plan.asking and not settles
         self._trial = None if settles else table.aggregates
         self._waiting: list[Execution] = []
 

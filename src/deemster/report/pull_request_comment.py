@@ -58,6 +58,7 @@ class CommentContent(NamedTuple):
         total: How many there are.
         samples: The first of them.
         run: The run, and the version of this package.
+        tables_title: What the folded tables are.
     """
 
     suite: str
@@ -71,6 +72,7 @@ class CommentContent(NamedTuple):
     total: int
     samples: Sequence[TextDetail]
     run: tuple[str, str]
+    tables_title: str = "Pass-rates and cohorts"
 
 
 def pull_request_comment(report: Report) -> str:
@@ -117,7 +119,7 @@ def render_comment(content: CommentContent) -> str:
     if content.gate is not None and content.gate.checks:
         blocks += _checks(content.gate, content.part)
     if content.tables:
-        blocks += ["<details><summary>Pass-rates and cohorts</summary>", *_tables(content.tables), "</details>"]
+        blocks += [f"<details><summary>{content.tables_title}</summary>", *_tables(content.tables), "</details>"]
     if content.total:
         blocks.append(f"#### {content.title}: {content.total:,}")
         shown = list(_fitting(content.samples, LIMIT - _RESERVE - _size(blocks)))

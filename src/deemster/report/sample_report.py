@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deemster.datasets.where_condition import describe_where
-from deemster.errors import InputError, did_you_mean, plural
-from deemster.records import Exchange
+from deemster.errors import InputError, MissingExtraError, did_you_mean, plural
+from deemster.records import Exchange, Message
 from deemster.report.failing_samples import ExecutedSample, executed_samples, plain_text, text_difference
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
 from deemster.report.usage_sections import describe_usage
 from deemster.results import SampleEntry
+from deemster.targets.chat_prompt import ChatPrompt
 from deemster.text.text_sections import DataText, MetricName, TextDetail, TextField, TextSection, WholeText
 
 if TYPE_CHECKING:
@@ -25,11 +26,22 @@ class KeptDetails(NamedTuple):
         tracebacks: Where the target raised, by repetition.
         prompts: What judges were asked, by repetition and metric; None where that is not to be shown.
         remark: Says whose prompts are not kept.
+        target_prompt: The prompt of a chat target.
     """
 
     tracebacks: Mapping[int, str] = {}
     prompts: Mapping[tuple[int, str], Sequence[Exchange]] | None = None
     remark: str = ""
+    target_prompt: ChatPrompt | None = None
+
+    def asked_target(self, sample_input: Any) -> tuple[Message, ...]:
+        """What a chat target was asked about a sample; nothing where that cannot be told."""
+        if self.target_prompt is None or not isinstance(sample_input, Mapping):
+            return ()
+        try:
+            return self.target_prompt.fill(sample_input)
+        except (LookupError, MissingExtraError):
+            return ()
 
 
 NOTHING_KEPT = KeptDetails()
@@ -66,6 +78,9 @@ def sample_sections(report: Report, found: ExecutedSample, kept: KeptDetails = N
     asked = [*_fields(sample.input, "input"), *_field("expected", sample.expected_output)]
     if asked:
         yield TextSection(("Question",), details=[TextDetail((), asked)])
+    if messages := kept.asked_target(sample.input):
+        fields = [field for message in messages for field in _field(message.role, message.content)]
+        yield TextSection(("Prompt",), details=[TextDetail((), fields)])
     for execution in found.executions:
         number = f", repetition {execution.repetition}" if sample.repetitions > 1 else ""
         if said := list(_said(sample, execution)):

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from deemster.datasets import SelectedPart
 from deemster.results.mark_table import MarkTable
 
+# How a reason begins why a metric that both runs have cannot be compared.
+IDENTITY_CHANGE = "its "
 # Samples are joined so many at once: arrays of a million take much room.
 _BLOCK = 1 << 16
 
@@ -166,5 +168,7 @@ def describe_identity_changes(before: Mapping[str, Any], now: Mapping[str, Any])
         # A report file does not know the code of a metric.
         is_unknown = key == "source" and (key not in before or key not in now)
         if not is_unknown and now.get(key) != before.get(key):
-            found.append(f"its {key} was {before.get(key, 'not there')}, and is {now.get(key, 'not there')}")
+            found.append(
+                f"{IDENTITY_CHANGE}{key} was {before.get(key, 'not there')}, and is {now.get(key, 'not there')}"
+            )
     return found

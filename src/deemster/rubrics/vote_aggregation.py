@@ -56,6 +56,11 @@ class Rules(msgspec.Struct, frozen=True):
         return rule
 
 
+def weighs_votes(rule: str) -> bool:
+    """Whether a rule heeds the weights of judges."""
+    return rule in _WEIGHTED
+
+
 class Aggregated(NamedTuple):
     """One verdict for each row of votes.
 
@@ -102,7 +107,7 @@ def aggregate(
         raise RubricError(issues)
     if given.ndim != 2:
         raise RubricError(f"Votes are rows by voters, two dimensions, not {given.ndim}.")
-    heads = _voter_weights(weights if rule in _WEIGHTED else None, given.shape[1])
+    heads = _voter_weights(weights if weighs_votes(rule) else None, given.shape[1])
     if numbers is not None:
         return _aggregate_numbers(criterion, given, np.asarray(numbers, dtype=np.float64), rule, heads)
     confirm_codes(criterion, given)

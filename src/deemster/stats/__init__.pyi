@@ -47,6 +47,7 @@ from deemster.stats.debiased_estimates import PpiMean as PpiMean
 from deemster.stats.debiased_estimates import ppi_mean as ppi_mean
 from deemster.stats.drift_test import Drift as Drift
 from deemster.stats.drift_test import rate_drift as rate_drift
+from deemster.stats.effective_votes import effective_votes as effective_votes
 from deemster.stats.fisher_exact import fisher_exact as fisher_exact
 from deemster.stats.fleiss_gwet import Fleiss as Fleiss
 from deemster.stats.fleiss_gwet import fleiss_kappa as fleiss_kappa

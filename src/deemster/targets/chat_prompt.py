@@ -13,7 +13,8 @@ from deemster.records import Invocation, Message
 from deemster.targets._request_template import compile_template, is_fixed, template_issues, value_text
 
 SPEAKERS: tuple[str, ...] = get_args(get_type_hints(Message)["role"])
-TEXT_FILES = (".txt", ".md", ".prompt", ".j2")
+TEMPLATE_FILE = ".j2"
+TEXT_FILES = (".txt", ".md", ".prompt", TEMPLATE_FILE)
 CHAT_FILES = (".yml", ".yaml", ".json")
 # All that a prompt is given of a sample: what is expected is not among it.
 _ROOTS = ("input",)
@@ -25,13 +26,17 @@ class ChatPrompt(NamedTuple):
 
     Attributes:
         messages: The messages as they are written.
+        is_template: Whether they are Jinja2 templates.
     """
 
     messages: tuple[Message, ...]
+    is_template: bool = False
 
     @property
     def is_fixed(self) -> bool:
         """Whether it is the same for every sample."""
+        if self.is_template:
+            return not any("input" in _jinja().template_names(entry.content, where=None) for entry in self.messages)
         return all(is_fixed(message.content) for message in self.messages)
 
     def fill(self, sample_input: Mapping[str, Any]) -> tuple[Message, ...]:
@@ -43,6 +48,10 @@ class ChatPrompt(NamedTuple):
         Raises:
             LookupError: The input lacks something that a placeholder names.
         """
+        if self.is_template:
+            fill = _jinja().fill_template
+            return tuple(entry._replace(content=fill(entry.content, sample_input)) for entry in self.messages)
+
         invocation = Invocation("", sample_input)
         messages: list[Message] = []
         for message in self.messages:
@@ -54,8 +63,9 @@ class ChatPrompt(NamedTuple):
         return tuple(messages)
 
     def to_json(self) -> Any:
-        """It as plain data, from which `read_prompt` makes it again."""
-        return [message._asdict() for message in self.messages]
+        """It as plain data, from which `stored_prompt` makes it again."""
+        messages = [message._asdict() for message in self.messages]
+        return {"jinja2": messages} if self.is_template else messages
 
 
 class PromptSource(NamedTuple):
@@ -112,8 +122,28 @@ def _read_file(written: str, folder: Path) -> ChatPrompt:
         return _parse(document.value, where=document.where())
 
     reading = Reading(str(path), error=ConfigurationError)
-    text = reading.text(reading.content(path))
-    return _parse(text.removesuffix("\n").removesuffix("\r"), where=str(path))
+    text = reading.text(reading.content(path)).removesuffix("\n").removesuffix("\r")
+    if path.suffix.lower() != TEMPLATE_FILE:
+        return _parse(text, where=str(path))
+    _jinja().template_names(text, where=str(path))
+    return ChatPrompt((Message("user", text),), is_template=True)
+
+
+def stored_prompt(identity: Any) -> ChatPrompt | None:
+    """The prompt of a chat target by its stored identity; None where it is of another kind, or damaged."""
+    plain = identity.get("prompt") if isinstance(identity, Mapping) and "chat" in identity else None
+    is_template = isinstance(plain, Mapping)
+    messages = plain.get("jinja2") if isinstance(plain, Mapping) else plain
+    if not isinstance(messages, list) or any(_issues(messages)):
+        return None
+    return ChatPrompt(_messages(messages), is_template)
+
+
+def _jinja() -> Any:
+    # It loads Jinja2, an extra that few prompts need.
+    from deemster.targets import _jinja_prompt  # noqa: PLC0415
+
+    return _jinja_prompt
 
 
 def _parse(written: Any, *, where: str | None = None) -> ChatPrompt:

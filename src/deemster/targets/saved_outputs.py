@@ -35,12 +35,14 @@ class SavedOutputs:
     Attributes:
         repetitions: How many answers are recorded for every sample.
         path: The file they were loaded from.
+        run: The stored run they come from.
 
     Raises:
         OutputsError: An entry is wrong, given twice, or missing a repetition; every issue is given.
     """
 
     path: str | None = None
+    run: str | None = None
 
     def __init__(self, outputs: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> None:
         is_list = isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes, Mapping))
@@ -75,16 +77,37 @@ class SavedOutputs:
         self.repetitions = self._recorded.repetitions
         return self
 
+    @classmethod
+    def of_run(cls, run: str, answers: dict[str, list[Output | TargetFailure]]) -> SavedOutputs:
+        """The answers of a stored run.
+
+        Args:
+            run: Its id.
+            answers: Those of each sample, in the order of repetitions.
+
+        Raises:
+            OutputsError: There are none.
+        """
+        if not answers:
+            raise OutputsError(Issue(f"The run `{run}` has no sample whose outputs are all kept whole."))
+        self = cls.__new__(cls)
+        self.run = run
+        self._recorded = AnswersInMemory(answers)
+        self.repetitions = self._recorded.repetitions
+        return self
+
     def __len__(self) -> int:
         return len(self._recorded)
 
     @functools.cached_property
     def identity(self) -> Mapping[str, Any]:
-        """The SHA-256 of the file, or of the answers themselves.
+        """The run that they come from, or the SHA-256 of the file, or of the answers themselves.
 
         Raises:
             OutputsError: The file can no longer be read.
         """
+        if self.run is not None:
+            return {"outputs": self.run}
         if self.path is not None:
             return {"outputs": _file_digest(Path(self.path))}
         # Only a file may keep its answers to itself.

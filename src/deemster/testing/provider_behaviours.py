@@ -9,7 +9,22 @@ from deemster.testing.server_faults import Payload, error_payload
 
 # What a model that reasons thinks before it answers.
 REASONING_TOKENS = 1500
-_MESSAGE_FIELDS = frozenset({"model", "max_tokens", "messages", "system", "temperature", "output_config"})
+_MESSAGE_FIELDS = frozenset(
+    {
+        "model",
+        "max_tokens",
+        "messages",
+        "system",
+        "temperature",
+        "output_config",
+        "stop_sequences",
+        "thinking",
+        "tool_choice",
+        "tools",
+        "top_k",
+        "top_p",
+    }
+)
 _UNKNOWN_KEYWORDS = ("minimum", "maximum", "minLength", "maxLength", "maxItems", "multipleOf")
 
 

@@ -86,6 +86,7 @@ class OpenedExperiment:
         self.names = [variant_name(run.row) for run in runs]
         self.whole = max(runs, key=lambda run: run.row.samples)
         self.places = np.stack([_places(self.whole, run) for run in runs], axis=1)
+        self.id = self.whole.row.experiment or ""
 
     @property
     def metrics(self) -> list[str]:
@@ -131,11 +132,11 @@ class OpenedExperiment:
             VariantSource(name, run.row.facts["variant"]["levels"], source_of(run))
             for name, run in zip(self.names, self.runs, strict=True)
         ]
-        answer = build_experiment(sources, id=self.whole.row.experiment or "", name=self.whole.row.suite)
+        answer = build_experiment(sources, id=self.id, name=self.whole.row.suite)
         return {
             **msgspec.json.decode(answer.head()),
             "verdict": answer.verdict,
-            "lines": ["".join(line) for section in answer.sections() for line in section.lines],
+            "lines": ["".join(line) for section in answer.sections() for line in (*section.lines, *section.after)],
         }
 
     def variant(self, name: str) -> int:
@@ -267,6 +268,7 @@ def experiment_page(experiment: OpenedExperiment) -> dict[str, Any]:
     baselines = {baseline.run for baseline in whole.store.baselines()}
     judged = {card.name for run in experiment.runs for card in run.cards if card.roles}
     return {
+        "id": experiment.id,
         "suite": whole.row.suite,
         "dataset": whole.row.dataset,
         "started_at": whole.row.started_at,
@@ -282,6 +284,26 @@ def experiment_page(experiment: OpenedExperiment) -> dict[str, Any]:
             }
             for name, run in zip(experiment.names, experiment.runs, strict=True)
         ],
+    }
+
+
+def grid_columns(experiment: OpenedExperiment) -> dict[str, Any]:
+    """What finds and sorts the samples of an experiment without a server: by sample and variant, as `find` reads it.
+
+    Args:
+        experiment: The experiment.
+
+    Raises:
+        StoreError: The store fails.
+    """
+    metrics = experiment.metrics
+    return {
+        "names": experiment.names,
+        "runs": [run.row.id for run in experiment.runs],
+        "places": experiment.places.tolist(),
+        "shares": {metric or "": experiment.pass_shares(metric).tolist() for metric in (None, *metrics)},
+        "scores": {metric: experiment.mean_scores(metric).tolist() for metric in metrics},
+        "outputs": experiment.outputs().tolist(),
     }
 
 

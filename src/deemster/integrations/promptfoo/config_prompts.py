@@ -25,6 +25,8 @@ _LOOKS_LIKE_PATH = re.compile(r"\S+\.(?:txt|md|j2|json|jsonl|ya?ml|csv|[cm]?[jt]
 _BEGINS_A_CHAT = re.compile(r"\s*(?:\[\s*\{(?!\{)|- +['\"]?(?:role|content)['\"]?\s*:)")
 _PROMPT_KEYS = frozenset({"id", "label", "raw", "content", "display"})
 _MESSAGE_KEYS = frozenset({"role", "content"})
+# The roles of messages, and what they are here: that of a developer is another name of the system's.
+_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 _NAME_LENGTH = 40
 
 
@@ -73,11 +75,16 @@ def read_prompts(config: Mapping[str, Any], files: ConfigFiles, left_out: LeftOu
     for index, entry in enumerate(entries if isinstance(entries, list) else [entries]):
         path = ("prompts", index) if isinstance(config.get("prompts"), list) else ("prompts",)
         try:
-            for raw in _raw_prompts(entry, files):
-                name = unique_name(raw.label or raw.called, [prompt.name for prompt in prompts], "prompt")
-                prompts.append(_suite_prompt(raw, name))
+            raw_prompts = list(_raw_prompts(entry, files))
         except LeftOutError as error:
             left_out.note(f"a prompt: {error}", path)
+            continue
+        for raw in raw_prompts:
+            name = unique_name(raw.label or raw.called, [prompt.name for prompt in prompts], "prompt")
+            try:
+                prompts.append(_suite_prompt(raw, name))
+            except LeftOutError as error:
+                left_out.note(f"a prompt: {error}", path)
         left_out.note_keys(as_map(entry), _PROMPT_KEYS, path, of="a prompt")
     return prompts
 
@@ -145,7 +152,8 @@ def _suite_prompt(raw: _RawPrompt, name: str) -> SuitePrompt:
     if any(content.is_jinja for content in contents):
         raise LeftOutError("its messages hold more than places to be filled in")
     messages = [
-        {"role": message["role"], "content": content.text} for message, content in zip(value, contents, strict=True)
+        {"role": _ROLES[message["role"]], "content": content.text}
+        for message, content in zip(value, contents, strict=True)
     ]
     lines = "".join(f"- {yaml_flow(message)}\n" for message in messages)
     variables = frozenset().union(*(content.variables for content in contents))
@@ -170,7 +178,7 @@ def _content(message: Any) -> PromptText:
     parts = message.get("content") if isinstance(message, dict) else None
     if isinstance(parts, list) and len(parts) == 1:
         parts = as_map(parts[0]).get("text")
-    if not isinstance(message, dict) or not isinstance(message.get("role"), str) or not isinstance(parts, str):
+    if not isinstance(message, dict) or message.get("role") not in _ROLES or not isinstance(parts, str):
         raise LeftOutError("a message in it is not a role with a text")
     if not _MESSAGE_KEYS.issuperset(message):
         raise LeftOutError("a message in it has more than a role and a text")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from deemster.errors import visible
@@ -44,7 +45,7 @@ _ENDPOINTS: Mapping[str, Mapping[str, str]] = {
 _CHAT = frozenset({"chat", "messages", "converse", "mantle", "responses"})
 # What comes between the provider and the model where no chat model is asked.
 _OTHER_KINDS = frozenset(
-    [
+    {
         "agent",
         "agents",
         "assistant",
@@ -64,9 +65,10 @@ _OTHER_KINDS = frozenset(
         "transcription",
         "tts",
         "video",
-    ]
+    }
 )
 _NO_TEXT = re.compile(r"image|imagen|veo-|canvas|nova-reel|nova-sonic|embed|tts|audio|-live|realtime", re.IGNORECASE)
+_EMBEDDINGS = frozenset({"embedding", "embeddings"})
 # Keys of a provider's config, and the setting of a chat target that says the same.
 _SETTINGS: Mapping[str, str] = {
     "temperature": "temperature",
@@ -84,7 +86,7 @@ _SETTINGS: Mapping[str, str] = {
 }
 # Keys that are sent as they are.
 _SENT = frozenset(
-    [
+    {
         "frequency_penalty",
         "presence_penalty",
         "seed",
@@ -95,13 +97,16 @@ _SENT = frozenset(
         "parallel_tool_calls",
         "thinking",
         "top_k",
-    ]
+    }
 )
 _OF_ADDRESS = frozenset({"apiKey", "apiKeyEnvar", "apiBaseUrl", "apiHost", "region"})
 _PROVIDER_KEYS = frozenset({"id", "label", "config", "prompts"})
 _HTTP_KEYS = frozenset({"url", "method", "headers", "body", "transformResponse", "responseParser", "maxRetries"})
 _VARIABLE = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}|\$\{?(\w+)\}?")
 _OF_ENVIRONMENT = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}")
+_CODE = re.compile(
+    r"(?:file://|python:)(?:file://)?(?P<file>[^:]+\.py)(?::(?P<function>[A-Za-z_]\w*))?|exec:\s*(?P<command>.+)"
+)
 _PROMPT = re.compile(r"\{\{\s*prompt\s*\}\}")
 _PATH_OF_REPLY = re.compile(r"(?:\(?json(?:, *text)?\)? *=> *)?json\??\.?([\w\[\].?]+)")
 
@@ -154,7 +159,36 @@ class HttpProvider(NamedTuple):
         return {"http": _with_prompt(self.request, prompt)}
 
 
-Provider = ChatProvider | HttpProvider
+class CodeProvider(NamedTuple):
+    """A Python function or a command that a prompt is given to.
+
+    Attributes:
+        name: Its name.
+        call: The function of `provider_calls` that asks it.
+        arguments: What that function is told of it, as Python source; paths are relative to the config.
+        config: Its config.
+        prompts: The prompts that it is asked, by their labels; None for all.
+        variables: The variables that it names beside the prompt: none.
+    """
+
+    name: str
+    call: str
+    arguments: str
+    config: Mapping[str, Any]
+    prompts: Sequence[str] | None
+    variables: frozenset[str] = frozenset()
+
+    def function(self, prompt: SuitePrompt) -> str:
+        """What the function is called that asks it a prompt."""
+        return re.sub(r"\W", "_", f"ask_{self.name}_{prompt.name}")
+
+    def source(self, prompt: SuitePrompt) -> str:
+        """The line that makes that function."""
+        arguments = f"{self.arguments}, prompt=HERE / {prompt.path!r}, config={dict(self.config)!r}"
+        return f"{self.function(prompt)} = {self.call}({arguments})\n"
+
+
+Provider = ChatProvider | HttpProvider | CodeProvider
 
 
 def read_providers(config: Mapping[str, Any], files: ConfigFiles, left_out: LeftOut) -> list[Provider]:
@@ -176,26 +210,43 @@ def read_providers(config: Mapping[str, Any], files: ConfigFiles, left_out: Left
     return providers
 
 
-def read_grader(entry: Any, files: ConfigFiles, left_out: LeftOut, path: Sequence[str | int]) -> dict[str, Any] | None:
-    """The entry of `models` for the model that grades; None where there is no counterpart, which is noted."""
-    if isinstance(entry, dict) and not {"text", "embedding"}.isdisjoint(entry):
-        left_out.note_keys(entry, frozenset({"text"}), path, "the provider that grades")
-        entry = entry.get("text")
-    if entry is None:
-        return None
-    try:
-        for described in _described(entry, files):
-            grader = _provider(described, [], files, left_out, path)
-            if isinstance(grader, ChatProvider):
-                return dict(grader.model)
-    except LeftOutError as error:
-        left_out.note(f"the provider that grades: {error}", path)
-    return None
+def read_graders(
+    entry: Any, files: ConfigFiles, left_out: LeftOut, path: Sequence[str | int]
+) -> dict[str, Mapping[str, Any]]:
+    """The entries of `models` for the models that grade, `judge` and `embedding`; what has no counterpart is noted."""
+    graders = entry if isinstance(entry, dict) and not {"text", "embedding"}.isdisjoint(entry) else {"text": entry}
+    left_out.note_keys(graders, frozenset({"text", "embedding"}), path, "the provider that grades")
+    models: dict[str, Mapping[str, Any]] = {}
+    for kind, role in (("text", "judge"), ("embedding", "embedding")):
+        try:
+            for described in _described(graders[kind], files) if graders.get(kind) is not None else ():
+                models[role] = _grader(described, role, files, left_out, path)
+        except LeftOutError as error:
+            left_out.note(f"the provider that grades: {error}", path)
+    return models
+
+
+def _grader(
+    entry: Mapping[str, Any], role: str, files: ConfigFiles, left_out: LeftOut, path: Sequence[str | int]
+) -> Mapping[str, Any]:
+    """The model of a provider that grades.
+
+    Raises:
+        LeftOutError: It has no counterpart.
+    """
+    vendor, _, rest = entry["id"].partition(":")
+    kind, _, model = rest.partition(":")
+    if role == "embedding" and vendor in _PRESETS and kind in _EMBEDDINGS and model:
+        return _model_entry(vendor, model, as_map(entry.get("config")), left_out, (*path, "config"))
+    grader = _provider(entry, [], files, left_out, path)
+    if role == "judge" and isinstance(grader, ChatProvider):
+        return grader.model
+    raise LeftOutError(f"`{visible(entry['id'], limit=80)}` has no counterpart here")
 
 
 def _described(entry: Any, files: ConfigFiles) -> Iterator[dict[str, Any]]:
     """The providers of an entry, each as a map with an `id`."""
-    if isinstance(entry, str) and entry.startswith(FILE):
+    if isinstance(entry, str) and entry.startswith(FILE) and _CODE.fullmatch(entry) is None:
         content = files.content(entry)
         for inside in content if isinstance(content, list) else [content]:
             yield from _described(inside, files)
@@ -230,6 +281,12 @@ def _provider(
         name = unique_name(as_text(entry.get("label")) or "endpoint", taken, "endpoint")
         left_out.note_keys(config, _HTTP_KEYS, config_path, "a provider's config")
         return HttpProvider(name, _http_request(identity, config), prompts)
+    if (code := _CODE.fullmatch(identity)) is not None:
+        name = unique_name(as_text(entry.get("label")) or PurePosixPath(code["file"] or "command").stem, taken, "code")
+        if code["command"] is not None:
+            return CodeProvider(name, "command_provider", f"{code['command']!r}, folder=CONFIG", config, prompts)
+        arguments = f"CONFIG / {code['file']!r}, {code['function'] or 'call_api'!r}"
+        return CodeProvider(name, "python_provider", arguments, config, prompts)
 
     model = _model_name(vendor, rest, identity)
     name = unique_name(as_text(entry.get("label")) or model.rpartition("/")[2], taken, "model")

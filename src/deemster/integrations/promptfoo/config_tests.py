@@ -34,7 +34,7 @@ _LEGACY = {"fn": "javascript", "eval": "javascript", "grade": "llm-rubric"}
 # Thresholds of an assertion in a cell that says none.
 _SIMILAR, _OTHERS = 0.8, 0.75
 _HAVE_THRESHOLD = frozenset(
-    [
+    {
         "answer-relevance",
         "classifier",
         "context-faithfulness",
@@ -47,7 +47,7 @@ _HAVE_THRESHOLD = frozenset(
         "perplexity-score",
         "rouge-n",
         "similar",
-    ]
+    }
 )
 _MOST_TESTS = 100_000
 
@@ -77,7 +77,7 @@ class _Entry(NamedTuple):
 
 def read_tests(config: Mapping[str, Any], files: ConfigFiles, left_out: LeftOut) -> list[ConfigTest]:
     """The tests, one for each combination of the values of variables that are lists; what is not taken in is noted."""
-    reader = _TestReader(files, left_out, _default_test(config, files, left_out))
+    reader = _TestReader(files, left_out, _Entry(as_map(config.get("defaultTest")), ("defaultTest",)))
     entries = [*reader.entries(config.get("tests"), ("tests",)), *reader.scenarios(config.get("scenarios"))]
     if not entries and not config.get("tests") and "scenarios" not in config:
         # Without tests, promptfoo asks each prompt once.
@@ -85,15 +85,16 @@ def read_tests(config: Mapping[str, Any], files: ConfigFiles, left_out: LeftOut)
     return [test for entry in entries for test in reader.tests(entry)]
 
 
-def _default_test(config: Mapping[str, Any], files: ConfigFiles, left_out: LeftOut) -> _Entry:
-    path = ("defaultTest",)
+def with_default_test(config: Mapping[str, Any], files: ConfigFiles, left_out: LeftOut) -> Mapping[str, Any]:
+    """A config with the default test in it, where that stands in another file."""
     default = config.get("defaultTest")
+    if not isinstance(default, str):
+        return config
     try:
-        if isinstance(default, str):
-            default = files.content(default)
+        return {**config, "defaultTest": files.content(default)}
     except LeftOutError as error:
-        left_out.note(f"the default test: {error}", path)
-    return _Entry(as_map(default), path)
+        left_out.note(f"the default test: {error}", ("defaultTest",))
+        return config
 
 
 class _TestReader:

@@ -17,7 +17,7 @@ _STEP = re.compile(r"\w+")
 # What Jinja2 has under the same name with the same meaning.
 _STATEMENTS = frozenset({"for", "endfor", "if", "elif", "else", "endif", "set", "raw", "endraw"})
 _FILTERS = frozenset(
-    [
+    {
         "abs",
         "capitalize",
         "default",
@@ -38,7 +38,7 @@ _FILTERS = frozenset(
         "title",
         "trim",
         "upper",
-    ]
+    }
 )
 _WORDS = frozenset({"and", "or", "not", "in", "is", "defined", "if", "else", "true", "false", "none", "loop"})
 _ONLY_NUNJUCKS = re.compile(r"===|!==|&&|\|\||\?|\.length\b|\.(?!index0?\b|first\b|last\b)\w+\(")

@@ -1,0 +1,357 @@
+"""Finds the outputs that two runs, or two scorings of one run, have in common, and what their judges and people say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from deemster.agreement.smoothed_kappa import smoothed_kappa
+from deemster.comparison._paired_marks import card_of, scores_of, side_of
+from deemster.comparison.compare_columns import ComparisonSettings
+from deemster.comparison.compared_sample import ComparedSample
+from deemster.comparison.judge_change import (
+    Bools,
+    Floats,
+    JudgeAgreement,
+    JudgeChange,
+    JudgedOutputs,
+    JudgesByPeople,
+    PastDecision,
+    Rows,
+    compare_judges,
+    worst_answer,
+)
+from deemster.comparison.run_source import RunSource
+from deemster.comparison.stored_source import stored_identities
+from deemster.datasets.human_labels import HumanLabel, join_labels, label_kind
+from deemster.report.stored_report import stored_report
+from deemster.results.difference_origin import MatchedOutputs, match_outputs
+from deemster.results.run_columns import JoinedSamples, RunColumns, describe_identity_changes, join_samples
+from deemster.results.run_summary import cohort_label
+from deemster.stats import Interval, paired_difference
+from deemster.stats.confidence_interval import interval_ends
+from deemster.stats.score_link import unit_sums
+from deemster.store import RunRow, Store
+
+# So many outputs are shown that pass under one judge only.
+_MOST_FLIPS = 20
+# So many runs are looked at for what their gates decided.
+_MOST_DECISIONS = 50
+
+
+def find_judge_change(
+    baseline: RunSource,
+    candidate: RunSource,
+    *,
+    settings: ComparisonSettings,
+    labels: Sequence[HumanLabel],
+    wanted: Rows | None = None,
+) -> JudgeChange | None:
+    """What a change of judge is worth; None where outputs differ, or no metric of both has another judge.
+
+    Args:
+        baseline: The outputs as the old judge scored them.
+        candidate: The same outputs as the new judge scored them.
+        settings: Level, clusters and seed.
+        labels: What people say of these outputs.
+        wanted: The samples of the candidate that are looked at; all unless given.
+
+    Raises:
+        DatasetError: A label cannot be used.
+        StoreError: A run cannot be read.
+    """
+    pair = _SameOutputs.find(
+        baseline.columns(cluster=None), candidate.columns(cluster=settings.cluster or candidate.cluster), wanted=wanted
+    )
+    if pair is None:
+        return None
+
+    metrics = {}
+    for name, change in pair.changed.items():
+        judged = pair.judged(name)
+        if judged is None:
+            continue
+        found = compare_judges(judged.outputs, confidence=settings.confidence, seed=settings.seed)
+        metrics[name] = msgspec.structs.replace(
+            found,
+            changed=change,
+            left_out=judged.left_out,
+            flips=tuple(_flips(judged, baseline, candidate)),
+            agreement=pair.with_retests(name, found.agreement, settings=settings),
+            people=_by_people(pair, judged, labels, confidence=settings.confidence),
+        )
+    if not metrics:
+        return None
+
+    return JudgeChange(
+        answer=worst_answer([metric.answer for metric in metrics.values()]),
+        metrics=metrics,
+        past_decisions=tuple(_past_decisions(baseline, candidate, list(metrics))),
+    )
+
+
+class _Judged(NamedTuple):
+    """The outputs that both judges scored on one metric, and where they stand in both runs."""
+
+    name: str
+    outputs: JudgedOutputs
+    left_out: int
+    samples: Rows
+    before: Rows
+    repetitions: Rows
+    after: Rows
+
+
+class _SameOutputs:
+    """Two runs whose outputs are the same.
+
+    Attributes:
+        changed: The metrics whose judge changed, and what changed.
+    """
+
+    def __init__(
+        self,
+        baseline: RunColumns,
+        candidate: RunColumns,
+        joined: JoinedSamples,
+        matched: MatchedOutputs,
+        changed: dict[str, str],
+    ) -> None:
+        self._before = baseline
+        self._after = candidate
+        self._joined = joined
+        self._matched = matched
+        self.changed = changed
+
+    @classmethod
+    def find(cls, baseline: RunColumns, candidate: RunColumns, *, wanted: Rows | None) -> _SameOutputs | None:
+        """The pair; None where an output of both runs differs, or no metric of both has another judge."""
+        changed = {
+            name: "; ".join(differences)
+            for name, identity in candidate.identities.items()
+            if name in baseline.identities
+            and (differences := describe_identity_changes(baseline.identities[name], identity))
+        }
+        if not changed:
+            return None
+
+        joined = join_samples(baseline, candidate)
+        joined = joined if wanted is None else joined.within(wanted)
+        before = baseline.marks.outputs[joined.before]
+        after = candidate.marks.outputs[joined.after]
+        matched = match_outputs(before, after)
+        has_both: Bools = np.asarray((before != 0).any(axis=1) & (after != 0).any(axis=1))
+        is_same: Bools = np.asarray(matched.equal.any(axis=1))
+        if not has_both.any() or not is_same[has_both].all():
+            return None
+        return cls(baseline, candidate, joined, matched, changed)
+
+    def judged(self, name: str) -> _Judged | None:
+        """The outputs that both judges scored on a metric; None without any."""
+        sides = [
+            (side_of(run, name, positions), scores_of(run, name, positions))
+            for run, positions in ((self._before, self._joined.before), (self._after, self._joined.after))
+        ]
+        (before, old_scores), (after, new_scores) = sides
+        scored = self._matched.pairs(before.scored, after.scored)
+        is_scored: Bools = np.asarray(scored[0] & scored[1] & self._matched.equal)
+        samples, places = np.nonzero(is_scored)
+        if not len(samples):
+            return None
+
+        old, new = self._matched.pairs(old_scores, new_scores)
+        old_passed, new_passed = self._matched.pairs(before.passed, after.passed)
+        old_card = card_of(self._before, name)
+        outputs = JudgedOutputs(
+            old=old[is_scored],
+            new=new[is_scored],
+            old_passed=old_passed[is_scored],
+            new_passed=new_passed[is_scored],
+            units=self._units()[samples],
+            cohorts=dict(self._cohorts(samples)),
+            old_mark=old_card.threshold,
+            old_is_loss=not old_card.higher_is_better,
+            new_is_loss=not card_of(self._after, name).higher_is_better,
+        )
+        either = (scored[0] | scored[1]) & self._matched.equal
+        return _Judged(
+            name,
+            outputs,
+            int(np.count_nonzero(either)) - len(samples),
+            samples=samples,
+            before=self._joined.before[samples],
+            repetitions=np.asarray(self._matched.before[samples, places], dtype=np.intp),
+            after=self._joined.after[samples],
+        )
+
+    def _units(self) -> Rows:
+        """The unit of each joined sample."""
+        clusters = self._after.clusters
+        if clusters is None:
+            return np.arange(len(self._joined.after))
+        numbers: dict[object, int] = {}
+        keys = [clusters[position] for position in self._joined.after.tolist()]
+        return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+
+    def _cohorts(self, samples: Rows) -> Iterator[tuple[str, Rows]]:
+        """The cohorts of the candidate that are not all of it, with their rows among the judged outputs."""
+        positions = self._joined.after[samples]
+        for tag, members in self._after.marks.cohorts:
+            rows = np.flatnonzero(np.isin(positions, members))
+            if 0 < len(rows) < len(samples):
+                yield cohort_label(tag), rows
+
+    def ids_before(self) -> list[str]:
+        """The ids of the samples of the baseline."""
+        return self._before.ids(list(range(self._before.marks.samples)))
+
+    def with_retests(self, name: str, agreement: JudgeAgreement, *, settings: ComparisonSettings) -> JudgeAgreement:
+        """The agreement, beside that of the old judge with itself on outputs that it judged twice in a row."""
+        side = side_of(self._before, name, self._joined.before)
+        digests = self._before.marks.outputs[self._joined.before]
+        again = (digests[:, 1:] == digests[:, :-1]) & (digests[:, 1:] != 0) & side.scored[:, 1:] & side.scored[:, :-1]
+        samples, _ = np.nonzero(again)
+        if not len(samples):
+            return agreement
+
+        kappa, interval = smoothed_kappa(
+            side.passed[:, :-1][again],
+            side.passed[:, 1:][again],
+            self._units()[samples],
+            confidence=settings.confidence,
+            seed=settings.seed,
+        )
+        return msgspec.structs.replace(agreement, retests=len(samples), retest_kappa=kappa, retest_interval=interval)
+
+
+def _flips(judged: _Judged, baseline: RunSource, candidate: RunSource) -> Iterator[ComparedSample]:
+    """Outputs that pass under one judge only, those first whose scores lie furthest apart, with both reasons."""
+    outputs = judged.outputs
+    rows = np.flatnonzero(outputs.old_passed != outputs.new_passed)
+    apart = np.abs(outputs.new[rows] - outputs.old[rows])
+    worst = rows[np.argsort(-apart, kind="stable")]
+    _, firsts = np.unique(judged.samples[worst], return_index=True)
+    shown = worst[np.sort(firsts)][:_MOST_FLIPS]
+
+    before = baseline.samples(judged.before[shown].tolist())
+    after = candidate.samples(judged.after[shown].tolist())
+    for row, (_, earlier), (sample, later) in zip(shown.tolist(), before, after, strict=True):
+        old = earlier[int(judged.repetitions[row])]
+        new = next((execution for execution in later if execution.output == old.output), later[0])
+        yield ComparedSample(
+            id=sample.id,
+            status="newly_failing" if outputs.old_passed[row] else "newly_passing",
+            tags=sample.tags,
+            input=sample.input,
+            expected_output=sample.expected_output,
+            baseline=old,
+            candidate=new,
+        )
+
+
+def _by_people(
+    pair: _SameOutputs, judged: _Judged, labels: Sequence[HumanLabel], *, confidence: float
+) -> JudgesByPeople | None:
+    """Both judges against the labels of a metric; None without a label of an output that both scored."""
+    is_only_metric = len(pair.changed) == 1
+    named = [label for label in labels if label.subject == judged.name or (label.subject is None and is_only_metric)]
+    kind = label_kind(named)
+    if not named or kind == "option":
+        return None
+    ids = pair.ids_before()
+    row_of_output = {
+        (ids[position], repetition): row
+        for row, (position, repetition) in enumerate(
+            zip(judged.before.tolist(), judged.repetitions.tolist(), strict=True)
+        )
+    }
+    labelled = [
+        (row_of_output[output], label.truth, 1 / (label.probability or 1.0))
+        for output, label in join_labels(named, kind).items()
+        if output in row_of_output and isinstance(label.truth, float)
+    ]
+    if not labelled:
+        return None
+
+    rows = np.array([row for row, _, _ in labelled], dtype=np.intp)
+    truth = np.array([truth for _, truth, _ in labelled])
+    weights = np.array([weight for _, _, weight in labelled])
+    outputs = judged.outputs
+    is_score = kind == "score"
+    before = np.abs((outputs.old if is_score else outputs.old_passed.astype(np.float64))[rows] - truth)
+    now = np.abs((outputs.new if is_score else outputs.new_passed.astype(np.float64))[rows] - truth)
+
+    sizes, _ = unit_sums(weights, outputs.units[rows])
+    totals, _ = unit_sums(weights * (now - before), outputs.units[rows])
+    error = paired_difference(totals, sizes, confidence=confidence)
+    interval = interval_ends(error.interval)
+    failed, passed = (
+        None if is_score else _error_shares(before, now, rows, weights) for rows in (truth < 1, truth == 1)
+    )
+    return JudgesByPeople(
+        labels=len(labelled),
+        before=float(np.average(before, weights=weights)),
+        now=float(np.average(now, weights=weights)),
+        difference=error.value or 0.0,
+        interval=interval,
+        passes_failed=failed,
+        fails_passed=passed,
+        closer=_closer(interval),
+    )
+
+
+def _closer(interval: Interval | None) -> Literal["before", "now"] | None:
+    if interval is None or interval.low <= 0 <= interval.high:
+        return None
+    return "now" if interval.high < 0 else "before"
+
+
+def _error_shares(before: Floats, now: Floats, rows: Bools, weights: Floats) -> tuple[float, float] | None:
+    """The share of wrong verdicts of each judge in some rows; None where there is none."""
+    if not rows.any():
+        return None
+    old, new = (float(np.average(errors[rows], weights=weights[rows])) for errors in (before, now))
+    return old, new
+
+
+def _past_decisions(baseline: RunSource, candidate: RunSource, names: Sequence[str]) -> Iterator[PastDecision]:
+    """What became of the decisions of the suite's gate, where both judges judged the outputs of a run."""
+    if baseline.stored is None or candidate.stored is None or baseline.stored[0] is not candidate.stored[0]:
+        return
+    store = candidate.stored[0]
+    old_row = store.run(baseline.stored[1])
+    new_row = store.run(candidate.stored[1])
+    old_judge = _judges(store, old_row, names)
+    new_judge = _judges(store, new_row, names)
+
+    rows = [row for row in store.runs(dataset=old_row.dataset, kind="run") if row.status == "complete"]
+    by_old = [row for row in rows if row.suite == old_row.suite and _judges(store, row, names) == old_judge]
+    by_new = [row for row in rows if _judges(store, row, names) == new_judge]
+    for row in by_old[:_MOST_DECISIONS]:
+        again = next((other for other in by_new if _answers(other) in (row.id, _answers(row))), None)
+        if again is None:
+            continue
+        before, now = (_decision(store, each) for each in (row, again))
+        if before is not None and now is not None:
+            yield PastDecision(run=row.id, judged_again=again.id, before=before, now=now)
+
+
+def _judges(store: Store, row: RunRow, names: Sequence[str]) -> dict[str, object]:
+    """The judges of a run, for the metrics of these names."""
+    identities = stored_identities(row, store.cards(row.id))
+    return {name: identities.get(name) for name in names}
+
+
+def _answers(row: RunRow) -> object:
+    """What identifies the saved outputs of a run: the run that they come from, or their digest; its id without."""
+    target = row.identity.get("target")
+    saved = target.get("outputs") if isinstance(target, Mapping) else None
+    return row.id if saved is None else saved
+
+
+def _decision(store: Store, row: RunRow) -> str | None:
+    gate = stored_report(store, row.id).gate
+    return None if gate is None else gate.decision

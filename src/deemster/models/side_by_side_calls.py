@@ -1,0 +1,246 @@
+"""What runs share that go on side by side in one process: limits, budget, caches, and each question asked once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from deemster.models.answer_cache import Cache
+from deemster.models.budget import Budget, UsageBound
+from deemster.models.clock import Clock, span_clock
+from deemster.models.model_call import role_limiter
+from deemster.models.model_roles import Role
+from deemster.models.rate_limiter import LimiterState, RateLimiter
+from deemster.models.shared_calls import CallBudget, Claim
+from deemster.records import Answer
+
+
+class _LentCache(Cache):
+    """A cache that several gateways use; none of them closes it. What is garbage closes itself."""
+
+    def close(self) -> None:
+        """Leave it open for the others."""
+
+
+class SideBySideCalls:
+    """What the gateways of several runs share in one process. It belongs to the running event loop.
+
+    Args:
+        roles: The models by role, which are the same for all.
+        clock: Paces the limits.
+        cache: The file that keeps answers; None for none.
+        budget: What all of them together may spend; None for no limit.
+
+    Attributes:
+        cache: Answers kept on disk; None for none.
+        answers: Answers that no file keeps.
+        budget: What all of them together may spend.
+
+    Raises:
+        ConfigurationError: The cache cannot be opened.
+    """
+
+    def __init__(self, roles: Mapping[str, Role], *, clock: Clock, cache: Any, budget: Budget | None) -> None:
+        self._roles, self._clock = roles, clock
+        self._limiters: dict[str, RateLimiter] = {}
+        self._asking: dict[bytes, asyncio.Future[Answer | None]] = {}
+        self.cache = None if cache is None else _LentCache(cache)
+        self.answers = _LentCache(None)
+        self.budget = budget
+
+    def of_run(self) -> RunCalls:
+        """What one of the runs holds of it."""
+        return RunCalls(self)
+
+    def limiter(self, role: str) -> RateLimiter:
+        """The rate limiter of a role."""
+        if role not in self._limiters:
+            elapsed_s = span_clock(self._clock)
+            self._limiters[role] = role_limiter(self._roles[role], elapsed_s=elapsed_s, sleep=self._clock.sleep)
+        return self._limiters[role]
+
+    async def claim(self, key: bytes) -> Claim:
+        """Wait for the answer to a question that another run asks; without one, this run is to ask it."""
+        while (asking := self._asking.get(key)) is not None:
+            answer = await asyncio.shield(asking)
+            if answer is not None:
+                return Claim(answer)
+        self._asking[key] = asyncio.get_running_loop().create_future()
+        return Claim()
+
+    def end_claim(self, key: bytes, answer: Answer | None) -> None:
+        """Give the answer to all who wait for it; None where there came none."""
+        asking = self._asking.pop(key, None)
+        if asking is not None:
+            asking.set_result(answer)
+
+    def close(self) -> None:
+        """Wake no more requests that wait."""
+        for limiter in self._limiters.values():
+            limiter.close()
+
+
+class RunCalls:
+    """What one run holds of the calls that it shares.
+
+    Args:
+        shared: What all of them share.
+
+    Attributes:
+        cache: Answers kept on disk; None for none.
+        answers: Answers that no file keeps.
+    """
+
+    def __init__(self, shared: SideBySideCalls) -> None:
+        self._shared = shared
+        self.cache: Cache | None = shared.cache
+        self.answers: Cache = shared.answers
+
+    def share_budget(self, spending: Budget | None) -> CallBudget | None:
+        """Where the run sets money and tokens aside.
+
+        Args:
+            spending: Counts what the run spends of it; what it has spent before is spent for all.
+        """
+        if self._shared.budget is None or spending is None:
+            return None
+        self._shared.budget.charge(spending.spent)
+        return _RunBudget(self._shared.budget, spending)
+
+    def limiter(self, role: str) -> _RunLimiter:
+        """The rate limiter of a role."""
+        return _RunLimiter(self._shared.limiter(role))
+
+    async def claim(self, key: bytes) -> Claim:
+        """Learn the answer to a question, or that this run is to ask it."""
+        return await self._shared.claim(key)
+
+    def keep(self, key: bytes, answer: Answer) -> None:
+        """Give the answer to a question to the other runs."""
+        self._shared.end_claim(key, answer)
+
+    def release(self, key: bytes) -> None:
+        """Let another run ask a question that brought no answer."""
+        self._shared.end_claim(key, None)
+
+
+class _RunBudget:
+    """A budget that several runs share, and what one of them spends of it.
+
+    Args:
+        common: What all of them may spend.
+        spending: Counts what this one spends.
+    """
+
+    def __init__(self, common: Budget, spending: Budget) -> None:
+        self._common, self._spending = common, spending
+
+    @property
+    def usd(self) -> Decimal | None:
+        """US dollars that must not be passed; None for no limit."""
+        return self._common.usd
+
+    @property
+    def exhausted(self) -> str | None:
+        """Why no call is made any more, or None."""
+        return self._common.exhausted
+
+    async def reserve(self, bound: UsageBound) -> bool:
+        """Set aside the most a call may use; False where the budget is exhausted."""
+        is_reserved = await self._common.reserve(bound)
+        if not is_reserved:
+            self._spending.exhausted = self._common.exhausted
+        return is_reserved
+
+    def settle(self, bound: UsageBound, used: UsageBound) -> None:
+        """Replace what a call reserved by what it used."""
+        self._common.settle(bound, used)
+        self._spending.charge(used)
+
+    def charge(self, used: UsageBound) -> None:
+        """Count what was used without being set aside first."""
+        self._common.charge(used)
+        self._spending.charge(used)
+
+
+class _RunLimiter:
+    """The rate limiter of one role, which several runs share.
+
+    Args:
+        common: The limiter.
+    """
+
+    def __init__(self, common: RateLimiter) -> None:
+        self._common = common
+        self._lets_all_pass = asyncio.Event()
+        # Requests that passed without leave, because nothing of this run is sent any more.
+        self._unsent: set[asyncio.Task[Any] | None] = set()
+
+    @property
+    def state(self) -> LimiterState:
+        """What it allows all runs at the moment."""
+        return self._common.state
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the number of tokens matters."""
+        return self._common.counts_tokens
+
+    @property
+    def reductions(self) -> int:
+        """How often concurrency was halved."""
+        return self._common.reductions
+
+    def try_enter(self, tokens: float = 0.0) -> bool:
+        """Enter a request if it may be sent at once."""
+        return not self._lets_all_pass.is_set() and self._common.try_enter(tokens)
+
+    async def enter(self, tokens: float = 0.0, *, first: bool = True) -> int:
+        """Wait for leave to send a request, or until nothing of this run is sent any more."""
+        if self.try_enter(tokens):
+            return self.reductions
+        entering = asyncio.ensure_future(self._common.enter(tokens, first=first))
+        passing = asyncio.ensure_future(self._lets_all_pass.wait())
+        try:
+            await asyncio.wait([entering, passing], return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            if entering.done() and not entering.cancelled():
+                self._common.leave(tokens)
+            raise
+        finally:
+            passing.cancel()
+            entering.cancel()
+
+        if entering.done():
+            return entering.result()
+        self._unsent.add(asyncio.current_task())
+        return self.reductions
+
+    def leave(self, unused: float = 0.0) -> None:
+        """End a request that had entered."""
+        task = asyncio.current_task()
+        if task in self._unsent:
+            self._unsent.discard(task)
+        else:
+            self._common.leave(unused)
+
+    def record_answer(self) -> None:
+        """Allow more, because a request was answered."""
+        self._common.record_answer()
+
+    def record_limit(self, entered: int, *, wait_s: float) -> None:
+        """Allow fewer after a 429, for all runs."""
+        self._common.record_limit(entered, wait_s=wait_s)
+
+    def record_exhaustion(self, entered: int) -> None:
+        """Allow fewer, because this machine has no room for the connections."""
+        self._common.record_exhaustion(entered)
+
+    def let_all_pass(self) -> None:
+        """Let all requests of this run pass; each finds that nothing is sent any more."""
+        self._lets_all_pass.set()
+
+    def close(self) -> None:
+        """Close nothing: other runs may wait."""
