@@ -11,7 +11,7 @@ import deemster as dm
 from deemster.comparison.compare_columns import ComparisonSettings
 from deemster.comparison.ranking import rank_columns
 from deemster.comparison.ranking_report import ranking_sections
-from deemster.stats import paired_difference
+from deemster.stats import paired_difference, pass_at_k
 from deemster.stats.paired_difference import flip_p_values
 from deemster.stats.run_ranking import pair_confidence, rank_ranges
 from tests.report.comparisons import evaluated
@@ -54,7 +54,9 @@ def test_sentences_say_of_each_pair_what_its_interval_decides(seed):
     entries = zip(ranking.runs, names, strict=True)
     named = [msgspec.structs.replace(one, run=msgspec.structs.replace(one.run, label=name)) for one, name in entries]
     headline = ranking_sections(msgspec.structs.replace(ranking, runs=tuple(named)))[0]
-    told = "; ".join("".join(line).rstrip(".") for line in (headline.title, *headline.lines)).split("; ")
+    told = "; ".join("".join(line).rstrip(".") for line in (headline.title, *headline.lines, *headline.after)).split(
+        "; "
+    )
     for first, second in itertools.combinations(range(4), 2):
         low, high = dm.compare(
             run(counts[first], total=48), run(counts[second], total=48), confidence=1 - 0.05 / 6
@@ -181,6 +183,19 @@ def test_units_that_are_named_tell_runs_apart_four_times_out_of_five(grouped, se
     intervals = [paired_difference(generator.choice(changes, count)).interval for _ in range(draws)]
     told = np.mean([interval.lower > 0 or interval.upper < 0 for interval in intervals])
     assert told == pytest.approx(0.8, abs=0.03 + 3 * math.sqrt(0.8 * 0.2 / draws))
+
+
+def test_repetitions_have_the_shares_that_pass_once_and_always():
+    marks = [[1.0, 0.0, 1.0], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    ranking = rank_columns(
+        [made_run({"m": marks}), made_run({"m": marks})], settings=ComparisonSettings(), tool_version="1"
+    )
+    figures = ranking.runs[0].figures
+    assert (figures.passes_once, figures.passes_always) == (0.75, 0.25)
+    assert figures.passes_once == pass_at_k([2, 3, 0, 1], attempts=3, k=3).value
+    assert {"pass@3", "pass^3"} <= set(ranking_sections(ranking)[0].table.head)
+    alone = rank_columns([made_run({"m": [1.0, 0.0]})], settings=ComparisonSettings(), tool_version="1").runs[0].figures
+    assert alone.passes_once is alone.passes_always is None
 
 
 def test_equal_runs_have_no_number_of_samples_that_would_tell():

@@ -333,6 +333,7 @@ export interface SampleDetail {
   metrics: Record<string, MetricFacts>;
   scores: Record<string, ScoreCell | null>;
   executions: Execution[];
+  prompt?: Json;
   prompts_remark: string | null;
   previous: number | null;
   next: number | null;

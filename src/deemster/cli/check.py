@@ -100,7 +100,7 @@ def _check(file: str, kind: str | None, limits: ModelCalls) -> bool:
 
         for line in planned_attack(checked.suite.called_with(limits._replace(offline=False))):
             click.echo(line)
-    return checked.suite is None or limits.offline or _try_models(checked.suite)
+    return checked.suite is None or limits.offline or _try_models(checked.suite, checked.evaluations)
 
 
 def _print_calls(evaluations: Mapping[str, Evaluation]) -> None:
@@ -123,7 +123,7 @@ def _print_calls(evaluations: Mapping[str, Evaluation]) -> None:
         print_planned_calls(DryRun.of_all(list(planned.values())))
 
 
-def _try_models(suite: Suite) -> bool:
+def _try_models(suite: Suite, evaluations: Mapping[str, Evaluation]) -> bool:
     """Send each model of a suite one small request, and explain what is wrong where that fails."""
     from deemster.engine.run_sync import run_sync
     from deemster.evaluation.check_models import check_models
@@ -131,7 +131,8 @@ def _try_models(suite: Suite) -> bool:
     from deemster.text.terminal_layout import list_text
     from deemster.text.text_sections import TextTable
 
-    checks = run_sync(check_models(suite, clock=clock_from_environment()))
+    answering = {role for evaluation in evaluations.values() for role in getattr(evaluation.plan.target, "roles", ())}
+    checks = run_sync(check_models(suite, clock=clock_from_environment(), answering=answering))
     if checks:
         write_out(list_text(TextTable(_HEAD, [_row(check) for check in checks])))
     for check in checks:

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.comparison._paired_marks import cluster_codes
+from deemster.comparison._paired_marks import Bools, Rows, cluster_codes
 from deemster.records import BROKEN_OFF, CAUSES, BrokenOff
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import NOT_RUN, OUTSIDE, SCORED, share_interval
@@ -22,6 +22,8 @@ class RankedFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     Attributes:
         pass_rate_interval: The 95% interval of its pass-rate.
+        passes_once: The share of samples that pass in at least one repetition, pass@k for k repetitions; None for one.
+        passes_always: The share of samples that pass in every repetition, pass^k; None for one.
         metrics: By metric, the mean score over what was scored; None where nothing was.
         cost_per_100: What a hundred outputs cost, in dollars; None where no price is known.
         latency_p50_ms: The time within which half of its outputs came.
@@ -33,6 +35,8 @@ class RankedFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """
 
     pass_rate_interval: Interval | None
+    passes_once: float | None
+    passes_always: float | None
     metrics: dict[str, float | None]
     cost_per_100: float | None
     latency_p50_ms: float | None
@@ -49,8 +53,13 @@ def ranked_figures(columns: RunColumns) -> RankedFigures:
     cost, _, latency = _known_usage(columns)
     unscored = ~np.isin(marks.causes, (SCORED, NOT_RUN, OUTSIDE, _TARGET_FAILED))
 
+    passes, is_rated = _count_passes(marks)
+    is_repeated = marks.repetitions > 1 and len(passes) > 0
+
     return RankedFigures(
-        pass_rate_interval=_pass_rate_interval(columns),
+        pass_rate_interval=_pass_rate_interval(columns, passes, is_rated),
+        passes_once=float((passes > 0).mean()) if is_repeated else None,
+        passes_always=float((passes == marks.repetitions).mean()) if is_repeated else None,
         metrics={card.name: _mean_score(marks, column) for column, card in enumerate(marks.cards)},
         cost_per_100=100 * float(cost.mean()) if len(cost) else None,
         latency_p50_ms=float(np.median(latency)) if len(latency) else None,
@@ -62,12 +71,17 @@ def ranked_figures(columns: RunColumns) -> RankedFigures:
     )
 
 
-def _pass_rate_interval(columns: RunColumns) -> Interval | None:
-    outside = columns.marks.causes == OUTSIDE
+def _count_passes(marks: MarkTable) -> tuple[Rows, Bools]:
+    """In how many repetitions each sample passes every metric that applies, and whether one applies to the sample."""
+    outside = marks.causes == OUTSIDE
     is_rated = ~outside.all(axis=(1, 2))
-    passes = (columns.marks.passed | outside).all(axis=2).sum(axis=1)
+    passes = (marks.passed | outside).all(axis=2).sum(axis=1)
+    return passes[is_rated], is_rated
+
+
+def _pass_rate_interval(columns: RunColumns, passes: Rows, is_rated: Bools) -> Interval | None:
     clusters = None if columns.clusters is None else cluster_codes(columns.clusters)[is_rated]
-    return share_interval(passes[is_rated], columns.marks.repetitions, clusters)
+    return share_interval(passes, columns.marks.repetitions, clusters)
 
 
 def _mean_score(marks: MarkTable, column: int) -> float | None:

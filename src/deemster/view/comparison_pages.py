@@ -373,7 +373,7 @@ def compared_sample(comparison: OpenedComparison, row_hash: str, query: ChangeQu
                 "position": position,
                 "metric_order": run.names,
                 "executions": shown,
-                "prompts_remark": add_prompts(run, position, shown),
+                "prompts_remark": add_prompts(run, position, shown).remark or None,
             }
         )
     near = neighbours(found, place)

@@ -136,7 +136,7 @@ class OpenedExperiment:
         return {
             **msgspec.json.decode(answer.head()),
             "verdict": answer.verdict,
-            "lines": ["".join(line) for section in answer.sections() for line in section.lines],
+            "lines": ["".join(line) for section in answer.sections() for line in (*section.lines, *section.after)],
         }
 
     def variant(self, name: str) -> int:
