@@ -28,6 +28,7 @@ PATIENCE_S = 120
 # A judge may answer with 32,768 tokens, which are set aside while it is asked.
 BUDGET = "41000tokens"
 NAMES = ["short / mini", "short / local", "polite / mini", "polite / local"]
+LIMITS = f"concurrency: {CONCURRENCY}, retries: 0, price: {{ input: 1, output: 2 }}"
 SUITE = f"""\
 name: grid
 dataset: golden.jsonl
@@ -41,9 +42,9 @@ variants:
 metrics: [exact-match, llm-as-judge]
 durable: true
 models:
-  mini: {{ base_url: "${{URL}}", model: mini-1, concurrency: {CONCURRENCY}, retries: 0, price: {{ input: 1, output: 2 }} }}
-  local: {{ base_url: "${{LOCAL_URL}}", model: local-1, concurrency: {CONCURRENCY}, retries: 0, price: {{ input: 1, output: 1 }} }}
-  judge: {{ base_url: "${{URL}}", model: judge-1, concurrency: {CONCURRENCY}, retries: 0, price: {{ input: 1, output: 2 }} }}
+  mini: {{ base_url: "${{URL}}", model: mini-1, {LIMITS} }}
+  local: {{ base_url: "${{LOCAL_URL}}", model: local-1, {LIMITS} }}
+  judge: {{ base_url: "${{URL}}", model: judge-1, {LIMITS} }}
 """
 
 
