@@ -268,7 +268,7 @@ def experiment_answer(answer: Experiment) -> dict[str, Any]:
     return {
         **msgspec.json.decode(answer.head()),
         "verdict": answer.verdict,
-        "lines": ["".join(line) for section in answer.sections() for line in section.lines],
+        "lines": ["".join(line) for section in answer.sections() for line in (*section.lines, *section.after)],
     }
 
 
