@@ -252,7 +252,9 @@ class _Reader:
         try:
             prompt = read_prompt(section["prompt"], self._prompts)
         except ConfigurationError as error:
-            where = self._place(("target", "prompt"))
+            written = section["prompt"]
+            is_named = isinstance(written, str) and written in self._prompts.prompts
+            where = self._place(("prompts", written) if is_named else ("target", "prompt"))
             self.issues += [issue._replace(where=issue.where or where) for issue in error.issues]
             return None
         role = read.value.pop("chat")

@@ -229,3 +229,9 @@ def test_show_has_the_prompt_as_it_was_filled_in(suite_file, monkeypatch):
     shown = CliRunner().invoke(app, ["show", "latest", "q3"]).output
     assert "Prompt\n  user: Add: 3 + 1?\n" in shown
     assert "Add:" not in CliRunner().invoke(app, ["show", "latest", "q3", "--without-text"]).output
+
+
+def test_fault_in_a_named_prompt_has_the_line_of_the_prompt(suite_file):
+    suite_file.write_text(SUITE.replace("Add: {{input.question}}", "Add: {{question}}"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"suite\.yml:4.*An entry of the input is `{{input\.question}}`"):
+        load_suite(suite_file)
