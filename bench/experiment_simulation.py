@@ -45,6 +45,7 @@ class Source:
     """A run that is made of marks: samples x repetitions."""
 
     cluster = None
+    margin = None
 
     def __init__(self, passed: np.ndarray, name: str) -> None:
         self._passed, self._name = passed, name
@@ -147,7 +148,7 @@ def equal_text(job: tuple[int, int, float, int, int]) -> tuple[tuple[int, int, f
         passed = draw(rng, samples, [rate] * variants, repetitions)
         text = text_of(passed)
         says_best = " is best: " in text.splitlines()[0] and " points above " in text.splitlines()[0]
-        says_worse = " is worse than " in text or says_best
+        says_worse = not text.startswith("None of the ")
         best += says_best
         worse += says_worse
         if repetitions == 1:

@@ -116,11 +116,12 @@ FEATURES = {
             "comparison/experiment*",
             "view/experiment_pages",
         ),
-        ("cli/run", "cli/check", "cli/show", "view/*"),
+        ("cli/run", "cli/check", "evaluation/check_file", "cli/show", "comparison/without_text", "view/*"),
+        because="They are checked before, run, and shown after, with and without texts.",
     ),
     "comment of a pull request": Feature(
         ("report/pull_request_comment", "comparison/comparison_comment"),
-        ("cli/report_options", "comparison/comparison", "report/report_document"),
+        ("cli/report_options", "comparison/comparison", "comparison/experiment_report", "report/report_document"),
     ),
     "few-shot examples": Feature(
         ("judges/few_shot",), ("judges/_grading_prompt", "judges/criterion_grader", "judges/grader_section")
@@ -144,8 +145,8 @@ FEATURES = {
 # The files that may speak of variants. A variant is resolved into an ordinary evaluation before anything runs.
 SPEAK_OF_VARIANTS = (
     *FEATURES["variants"].files,
-    *("evaluation/suite", "cli/run", "cli/check", "cli/show", "integrations/import_promptfoo_config"),
-    "gate/read_gate",
+    *("evaluation/suite", "cli/run", "cli/check", "cli/show", "comparison/without_text", "gate/read_gate"),
+    "integrations/import_promptfoo_config",
 )
 # The word means something else here: other versions of an output, and a property of a font.
 OTHER_VARIANTS = ("audit/audit_judge", "audit/judge_bias", "judges/bias_probes", "text/_page_style")

@@ -25,8 +25,16 @@ FILES = {
     "rag": ["app.py", "golden.yml", "suite.yml"],
     "agent": ["app.py", "golden.yml", "suite.yml"],
     "judge": ["app.py", "golden.yml", "stand_in_judge.py", "suite.yml"],
+    "ab": ["agent.py", "golden.yml", "recorded.yml", "suite.yml"],
+    "prompts": ["golden.yml", "grounded.yml", "plain.txt", "stand_in_models.py", "suite.yml"],
     "grading": ["golden.yml", "labelled.yml", "replies.yml", "rubric.yaml", "stand_in_judge.py", "suite.yml"],
 }
+# Those that compare variants; the others run one target.
+VARIANTS = {
+    "ab": ("with-skill is best: ", 2),
+    "prompts": ("grounded / large or grounded / small is best: ", 4),
+}
+SINGLE = [template for template in FILES if template not in VARIANTS]
 
 
 def files_of(folder: Path) -> list[str]:
@@ -50,7 +58,7 @@ def test_every_template_has_its_files():
     assert sorted(entry.name for entry in found.iterdir() if entry.is_dir() and entry.name[0] != "_") == sorted(FILES)
 
 
-@pytest.mark.parametrize("template", FILES)
+@pytest.mark.parametrize("template", SINGLE)
 def test_template_runs_offline_at_once(template, folder):
     made = called("init", "fresh", "--template", template)
     assert made.exit_code == 0
@@ -67,6 +75,35 @@ def test_template_runs_offline_at_once(template, folder):
     assert sum(sample["passed"] == 0 for sample in report["samples"]) == 1
 
 
+@pytest.mark.parametrize("template", VARIANTS)
+def test_template_with_variants_runs_offline_and_says_which_is_best(template, folder):
+    answer, variants = VARIANTS[template]
+    assert called("init", "fresh", "--template", template).exit_code == 0
+    assert files_of(folder / "fresh") == [str(WORKFLOW), ".gitignore", *in_folder(template)]
+    done = called("run", "fresh/suite.yml", "--offline")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.startswith(answer), done.stdout
+    shown = called("show", "latest", "--to", "-")
+    experiment = json.loads(shown.stdout)
+    assert (len(experiment["variants"]), experiment["schema_version"]) == (variants, "deemster.experiment.v1")
+
+
+@pytest.mark.parametrize(
+    ("template", "file", "good", "bad"),
+    [
+        ("ab", "suite.yml", "skill: true", "skill: false"),
+        ("prompts", "grounded.yml", "Passage: {{input.passage}}", "Passage: none."),
+    ],
+)
+def test_gate_of_a_template_with_variants_stops_a_worse_variant(template, file, good, bad, folder):
+    called("init", "--template", template)
+    text = (folder / file).read_text()
+    assert good in text
+    (folder / file).write_text(text.replace(good, bad))
+    done = called("run", "suite.yml", "--offline", "--quiet")
+    assert done.exit_code == 1, done.output
+
+
 @pytest.mark.parametrize("template", FILES)
 def test_every_file_of_a_template_is_valid_without_a_warning(template, folder):
     called("init", "--template", template)
@@ -76,7 +113,7 @@ def test_every_file_of_a_template_is_valid_without_a_warning(template, folder):
     assert "suite.yml: suite" in done.stdout
 
 
-@pytest.mark.parametrize("template", FILES)
+@pytest.mark.parametrize("template", SINGLE)
 def test_gate_of_a_template_stops_a_worse_application(template, folder):
     called("init", "--template", template)
     if (folder / "app.py").exists():
@@ -132,7 +169,7 @@ def test_on_a_terminal_the_template_is_asked_for(folder):
     assert process.wait() == 0
     for template, about in TEMPLATES.items():
         assert f"{template:8} {about}".encode() in shown
-    assert b"Template (qa, rag, agent, judge, grading) [qa]: " in shown
+    assert b"Template (qa, rag, agent, judge, ab, prompts, grading) [qa]: " in shown
     assert shown.count(b"Template (") == 2
     assert (folder / "fresh" / "suite.yml").read_text().splitlines()[3] == "name: agent"
 
@@ -227,7 +264,7 @@ def commands_of(page: str) -> list[str]:
     return [line for block in re.findall(r"```bash\n(.*?)```", page, re.DOTALL) for line in block.splitlines()]
 
 
-@pytest.mark.parametrize("template", FILES)
+@pytest.mark.parametrize("template", SINGLE)
 def test_assistant_that_follows_the_page_runs_reads_and_mends(template, folder, monkeypatch):
     called("init", "fresh", "--template", template)
     monkeypatch.chdir(folder / "fresh")

@@ -54,6 +54,21 @@ def test_strata_give_equal_parts_with_their_probabilities():
     assert {row["inclusion_probability"] for row in found} == {"0.666667"}
 
 
+def test_efficient_sheet_has_probabilities_that_are_weights():
+    assert sheet("--n", "8", "--efficient", "--metric", "rouge-l").exit_code == 0
+    chances = [float(row["inclusion_probability"]) for row in rows()]
+    assert len(chances) == 8
+    assert min(chances) < max(chances) <= 1
+    filled = [
+        f"{row['id']},{'yes' if at % 3 else 'no'},{row['inclusion_probability']}" for at, row in enumerate(rows())
+    ]
+    Path("filled.csv").write_text("\n".join(["id,verdict,inclusion_probability", *filled]))
+    done = called("agreement", "latest", "--labels", "filled.csv", "--metric", "rouge-l", "--store", "runs.db")
+    assert done.exit_code == 0, done.stderr
+    assert "weighted by their inclusion probabilities" in done.stdout
+    assert "8 labels; a random sample would have needed about" in " ".join(done.stdout.split())
+
+
 def test_filled_sheet_is_compared_with_the_marks_of_the_run():
     assert sheet("--n", "100", "--metric", "exact-match").exit_code == 0
     found = rows()

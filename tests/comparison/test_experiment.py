@@ -16,12 +16,15 @@ import pytest
 from hypothesis import given
 from markdown_it import MarkdownIt
 
+import deemster as dm
 from deemster.comparison.compare_columns import ComparisonSettings
 from deemster.comparison.compare_runs import rank_sources
 from deemster.comparison.experiment import Experiment, MissingVariant, VariantSource, build_experiment
+from deemster.comparison.find_runs import RunSources
 from deemster.comparison.without_text import experiment_without_text
 from deemster.errors import ReportError
 from deemster.text.terminal_layout import plain_text
+from tests.builders.arguments import arguments
 from tests.report.comparisons import HOSTILE
 from tests.report.test_report_sections import MARKDOWN, NAMES, QUICK, parsed
 from tests.results.make_compared_runs import run
@@ -33,6 +36,7 @@ class Columns:
     """A source of a run that is made from lists."""
 
     cluster = None
+    margin = None
 
     def __init__(self, columns):
         self._columns = columns
@@ -159,6 +163,18 @@ def test_with_a_margin_the_cheapest_is_shown_to_be_worse_by_less():
     assert built(sources, settings=ComparisonSettings(margin=0.02)).cheapest is None
 
 
+def test_margin_of_the_gate_is_the_one_of_the_cheapest():
+    rates = {**RATES, ("short", "mini"): 0.89}
+    costs = [0.001, 0.0005, 0.003, 0.004]
+    sources = grid(rates, costs=costs)
+    for source in sources:
+        source.source.margin = 0.2
+    experiment = built(sources)
+    assert (experiment.margin, experiment.cheapest.margin) == (0.2, 0.2)
+    assert "worse by less than 20 points, if at all, than polite / mini: short / mini, $0.10" in shown(experiment)
+    assert experiment.ranking == built(grid(rates, costs=costs)).ranking
+
+
 def test_experiment_without_any_score_is_refused():
     class Nothing(Columns):
         def columns(self, *, cluster):
@@ -240,6 +256,33 @@ def test_table_of_variants_is_the_one_of_pandas_and_of_the_csv():
     rows = list(csv.DictReader(io.StringIO(b"".join(experiment.forms()["csv"]()).decode())))
     assert [float(row["pass_rate"]) for row in rows] == table.pass_rate.tolist()
     assert [row["prompt"] for row in rows] == ["short", "short", "polite", "polite"]
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_outputs_that_were_cut_refused_or_failed_are_counted(is_stored, tmp_path):
+    def answer(given):
+        question = given["question"]
+        if question.endswith("0"):
+            return dm.Output("right", broken_off="length")
+        if question.endswith("1"):
+            return dm.Output("wrong", broken_off="content_filter")
+        if question.endswith("2"):
+            raise RuntimeError("no answer")
+        return "right"
+
+    samples = [dm.Sample(f"q{place}", {"question": f"q{place}"}, "right") for place in range(30)]
+    store = tmp_path / "runs.db"
+    where = {"where": store} if is_stored else {}
+    report = dm.evaluate(dm.Dataset(samples, name="d"), target=answer, metrics=["exact-match"], **arguments(**where))
+    with RunSources(store) as sources:
+        source = sources.find(report.run.id if is_stored else report)
+        experiment = built([VariantSource("now", {}, source)])
+    (entry,) = experiment.ranking.runs
+    figures = entry.figures
+    assert (figures.cut, figures.refused, figures.failed, figures.unscored) == (3, 3, 3, 0)
+    assert entry.run.pass_rate == pytest.approx(0.8)
+    head = next(line for line in shown(experiment).splitlines() if line.startswith("variant"))
+    assert head.split()[-4:] == ["failed", "cut", "refused", "samples"]
 
 
 def test_without_text_names_stay_and_reasons_go():

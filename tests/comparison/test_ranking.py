@@ -1,5 +1,6 @@
 import itertools
 import math
+import re
 from itertools import combinations
 
 import msgspec
@@ -7,10 +8,14 @@ import numpy as np
 import pytest
 
 import deemster as dm
+from deemster.comparison.compare_columns import ComparisonSettings
+from deemster.comparison.ranking import rank_columns
 from deemster.comparison.ranking_report import ranking_sections
-from deemster.stats import paired_difference
+from deemster.stats import paired_difference, pass_at_k
+from deemster.stats.paired_difference import flip_p_values
 from deemster.stats.run_ranking import pair_confidence, rank_ranges
 from tests.report.comparisons import evaluated
+from tests.results.make_compared_runs import run as made_run
 
 
 def run(passed, *, total=80, **options):
@@ -49,7 +54,9 @@ def test_sentences_say_of_each_pair_what_its_interval_decides(seed):
     entries = zip(ranking.runs, names, strict=True)
     named = [msgspec.structs.replace(one, run=msgspec.structs.replace(one.run, label=name)) for one, name in entries]
     headline = ranking_sections(msgspec.structs.replace(ranking, runs=tuple(named)))[0]
-    told = "; ".join("".join(line).rstrip(".") for line in (headline.title, *headline.lines)).split("; ")
+    told = "; ".join("".join(line).rstrip(".") for line in (headline.title, *headline.lines, *headline.after)).split(
+        "; "
+    )
     for first, second in itertools.combinations(range(4), 2):
         low, high = dm.compare(
             run(counts[first], total=48), run(counts[second], total=48), confidence=1 - 0.05 / 6
@@ -126,3 +133,83 @@ def test_chance_alone_seldom_ranks_equal_runs(runs, samples, rate):
         scores = (draw.random((runs, samples)) < rate).astype(float)
         wrong += any(ranks != (1, runs) for ranks in open_ranks(scores))
     assert wrong / draws <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / draws)
+
+
+def flipped(lost, gained, total):
+    """Two runs: so many samples pass in the first alone, and so many in the second alone."""
+    first = {f"q{place:03d}": "right" if place < total // 2 else "wrong" for place in range(total)}
+    second = dict(first)
+    for place in range(lost):
+        second[f"q{place:03d}"] = "wrong"
+    for place in range(gained):
+        second[f"q{total // 2 + place:03d}"] = "right"
+    return [evaluated(answers, metrics=("exact-match",)) for answers in (first, second)]
+
+
+@pytest.mark.parametrize(("lost", "gained", "total"), [(4, 10, 120), (0, 2, 60), (15, 25, 120)])
+def test_samples_that_are_named_tell_runs_apart_four_times_out_of_five(lost, gained, total):
+    """Samples are drawn anew as they were seen: the sentence is held to what it says, not to the formula behind it."""
+    sections = ranking_sections(dm.rank(*flipped(lost, gained, total)))
+    (sentence,) = [line for line in map("".join, sections[0].lines) if line.startswith("About ")]
+    named = re.fullmatch(
+        r"About ([\d,]+) samples would tell them apart four times out of five, if the difference is what we saw\.",
+        sentence,
+    )
+    count, draws = int(named[1].replace(",", "")), 1000
+    chances = [lost / total, gained / total, 1 - (lost + gained) / total]
+    seen = np.random.default_rng(11).multinomial(count, chances, draws)
+    told = flip_p_values(seen[:, 1], seen[:, 0], n=count, mean=0.0, side="below") <= 0.025
+    assert told.mean() == pytest.approx(0.8, abs=0.03 + 3 * math.sqrt(0.8 * 0.2 / draws))
+
+
+@pytest.mark.parametrize("grouped", [False, True], ids=["repetitions", "clusters"])
+@pytest.mark.parametrize("seed", [2, 4, 5])
+def test_units_that_are_named_tell_runs_apart_four_times_out_of_five(grouped, seed):
+    """The same of three repetitions, and of clusters of three samples, that are drawn anew as they were seen."""
+    generator = np.random.default_rng(seed)
+    chances = generator.beta(4, 2, 50)[:, None]
+    first = generator.random((50, 3)) < chances
+    second = generator.random((50, 3)) < np.minimum(1, chances + 0.05)
+    if grouped:
+        clusters = [str(place) for place in range(50) for _ in range(3)]
+        runs = [made_run({"m": marks.ravel().astype(float).tolist()}, clusters=clusters) for marks in (first, second)]
+    else:
+        runs = [made_run({"m": marks.astype(float).tolist()}) for marks in (first, second)]
+    (pair,) = rank_columns(runs, settings=ComparisonSettings(cluster="c" if grouped else None), tool_version="1").pairs
+    assert pair.worse is None
+
+    changes = second.mean(axis=1) - first.mean(axis=1)
+    count, draws = math.ceil(pair.samples_needed / (3 if grouped else 1)), 400
+    intervals = [paired_difference(generator.choice(changes, count)).interval for _ in range(draws)]
+    told = np.mean([interval.lower > 0 or interval.upper < 0 for interval in intervals])
+    assert told == pytest.approx(0.8, abs=0.03 + 3 * math.sqrt(0.8 * 0.2 / draws))
+
+
+def test_repetitions_have_the_shares_that_pass_once_and_always():
+    marks = [[1.0, 0.0, 1.0], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
+    ranking = rank_columns(
+        [made_run({"m": marks}), made_run({"m": marks})], settings=ComparisonSettings(), tool_version="1"
+    )
+    figures = ranking.runs[0].figures
+    assert (figures.passes_once, figures.passes_always) == (0.75, 0.25)
+    assert figures.passes_once == pass_at_k([2, 3, 0, 1], attempts=3, k=3).value
+    assert {"pass@3", "pass^3"} <= set(ranking_sections(ranking)[0].table.head)
+    alone = rank_columns([made_run({"m": [1.0, 0.0]})], settings=ComparisonSettings(), tool_version="1").runs[0].figures
+    assert alone.passes_once is alone.passes_always is None
+
+
+def test_equal_runs_have_no_number_of_samples_that_would_tell():
+    ranking = dm.rank(run(40), run(40))
+    assert ranking.pairs[0].samples_needed is None
+    assert ranking_sections(ranking)[0].lines == []
+
+
+def test_more_than_four_runs_are_told_about_by_the_best_alone():
+    ranking = dm.rank(*(run(passed) for passed in (40, 42, 44, 46, 60, 62)))
+    lines = ["".join(line) for line in ranking_sections(ranking)[0].lines]
+    assert ranking.verdict.endswith(" is best: they cannot be told apart with 80 samples.")
+    assert len(lines) == 1
+    best = ranking.runs[5].run.id
+    assert lines[0].startswith(f"{best} and {ranking.runs[4].run.id} cannot be told apart with 80 samples; about ")
+    needed = {pair.places for pair in ranking.pairs if pair.samples_needed is not None}
+    assert needed <= {(place, 5) for place in range(5)}

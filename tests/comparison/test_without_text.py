@@ -212,7 +212,7 @@ KEPT = {
     DatasetEntry: "name schema_version duplicates cluster",
     SampleEntry: "id tags repetitions passed unscored pass_rate interval unstable score_mean score_stdev metrics "
     "aggregate not_applicable",
-    ExecutionEntry: "id repetition output_chars output_valid output_cut usage",
+    ExecutionEntry: "id repetition output_chars output_valid output_cut usage broken_off",
     ScoreEntry: "score success threshold rubric_score usage",
     FailureEntry: "id repetition metric cause",
     ComparedRun: "id suite dataset started_at status samples repetitions macro_f1 pass_rate",

@@ -99,6 +99,14 @@ def test_labels_drawn_with_unequal_probabilities_are_weighted(needed):
     assert float(need["because"].split()[2]) == pytest.approx(60 / 66, abs=1e-3)
 
 
+def test_labels_of_the_efficient_queue_count_and_say_what_they_bought(needed):
+    needed(["pass", "fail"] * 3, order="efficient", probability=0.1)
+    (need,) = needed(["fail"] * 6, since=6, order="efficient", probability=1.0)
+    assert need["have"] == 12
+    assert "12 labels; a random sample would have needed about 7 for the same width." in need["because"]
+    assert "do not count" not in need["because"]
+
+
 def test_mean_of_scores_that_are_0_or_1_is_a_rate(needed):
     (need,) = needed(["fail" if at % 4 == 1 else "pass" for at in range(20)], run="strict")
     assert "`metrics.exact-match.min_mean`" in need["what"]

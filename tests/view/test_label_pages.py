@@ -58,6 +58,31 @@ def test_queue_is_drawn_at_random_with_its_probability(desks):
     assert queue["positions"] != desks[0].get("labels/queue?run=only&n=6&seed=4")["positions"]
 
 
+def test_efficient_queue_draws_doubtful_samples_more_often_and_records_their_probabilities(desks, store):
+    path = "labels/queue?run=only&order=efficient&metric=exact-match&n=8"
+    queue = desks[0].get(path)
+    assert queue == desks[0].get(path)
+    assert (queue["total"], len(set(queue["positions"]))) == (8, 8)
+    assert "more of those of which the judge is not sure" in queue["said"]
+    # The repetitions of sample 8 disagree.
+    often = sum(8 in desks[0].get(f"{path}&seed={seed}")["positions"] for seed in range(60))
+    seldom = sum(3 in desks[0].get(f"{path}&seed={seed}")["positions"] for seed in range(60))
+    assert often > seldom
+    position, chance = queue["next"]["position"], queue["next"]["probability"]
+    assert 0 < chance < 1
+    assert label(desks[0], position, "pass", order="efficient", n=8).status == 200
+    (stored,) = store.labels(store.run("only").id)
+    assert (stored.order, stored.probability, stored.is_drawn) == ("efficient", chance, True)
+
+
+def test_sample_that_an_unequal_draw_left_out_was_chosen(desks, store):
+    positions = desks[0].get("labels/queue?run=only&order=efficient&n=6&metric=exact-match")["positions"]
+    left_out = next(position for position in range(20) if position not in positions)
+    assert label(desks[0], left_out, "pass", order="efficient", n=6).status == 200
+    (stored,) = store.labels(store.run("only").id)
+    assert (stored.order, stored.probability, stored.is_drawn) == ("chosen", None, False)
+
+
 def test_queue_that_is_not_random_says_so(desks):
     uncertain = desks[0].get("labels/queue?run=only&order=uncertain&metric=rouge-l&n=24")
     assert "not drawn at random" in uncertain["said"]
@@ -384,6 +409,6 @@ def test_only_samples_with_an_output_are_offered_for_labels(tmp_path):
     store_file = str(tmp_path / "runs.db")
     dm.evaluate(samples, outputs=outputs, metrics=["exact-match"], name="only", storage=store_file)
     with open_store(store_file) as store, running_viewer(store, author="ada") as client:
-        for order in ("random", "disputed", "uncertain"):
+        for order in ("random", "efficient", "disputed", "uncertain"):
             queue = client.get(f"labels/queue?run=only&n=7&order={order}")
             assert sorted(queue["positions"]) == [0, 1, 2, 3, 4, 5], order

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import deemster as dm
+from deemster.models.fake_models import FakeChat
 from deemster.store import open_store
 from tests.view.viewer_client import running_viewer
 
@@ -65,3 +66,17 @@ def test_embedded_image_is_named_in_question_and_output(tmp_path):
     assert sample["input"]["messages"][0]["content"][0]["image_url"]["url"] == "[image/png, 8 bytes]"
     assert sample["expected_output"] == "[image/png, 8 bytes]"
     assert sample["executions"][0]["output"] == "See [image/png, 8 bytes]."
+
+
+def test_prompt_of_a_chat_target_is_shown_as_it_was_filled_in(tmp_path):
+    target = dm.ChatTarget("mini", {"system": "Be brief.", "user": "Q: {{input.question}}"})
+    dataset = dm.Dataset([{"id": "a", "input": {"question": "Why?"}, "expected_output": "x"}], name="d")
+    models = {"mini": FakeChat(lambda ask: "x")}
+    dm.evaluate(dataset, target=target, metrics=["exact-match"], models=models, storage=str(tmp_path / "runs.db"))
+    with open_store(tmp_path / "runs.db") as store, running_viewer(store) as viewer:
+        sample = viewer.get("runs/latest/samples/0")
+    assert sample["prompt"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Q: Why?"}]
+
+
+def test_sample_of_another_target_has_no_prompt(viewer):
+    assert viewer.get("runs/after/samples/8")["prompt"] is None

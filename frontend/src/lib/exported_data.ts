@@ -1,9 +1,11 @@
 /** Answers of the API from the files of a static export. Each file calls `deemsterData(KEY, VALUE)`. */
 
+import { type GridColumns, selectGrid, shownVariants } from "./grid_query";
 import { type Columns, selectPositions, type Texts } from "./sample_query";
-import type { CompareDetail, CompareRow, CompareSamplePage, Comparison, Execution, RunSide, SampleDetail, SamplePage, SampleRow } from "./types";
+import type { CompareDetail, CompareRow, CompareSamplePage, Comparison, Execution, GridPage, GridRow, RunSide, SampleDetail, SamplePage, SampleRow } from "./types";
 
 const SAMPLES_A_FILE = 200;
+const GRID_ROWS_A_FILE = 50;
 
 declare global {
   interface Window {
@@ -56,6 +58,7 @@ export async function answerFromExport(request: string): Promise<unknown> {
   }
   if (segments[0] === "runs" && segments[2] === "score-length") return loadKey(`runs/${segments[1]}/score-length/${query.get("metric")}`);
   if (segments[0] === "runs" && segments.length === 1) return filterRuns(query);
+  if (segments[0] === "experiments" && segments[2] === "samples") return gridPage(segments[1], query);
   if (segments[0] === "compare") return answerComparison(segments, query);
   return loadKey(segments.join("/"));
 }
@@ -132,6 +135,30 @@ async function oneSample(run: string, position: number, query: URLSearchParams):
     place: found ? place : null,
     matched: positions.length,
   };
+}
+
+async function gridPage(experiment: string, query: URLSearchParams): Promise<GridPage> {
+  const columns = await loadKey<GridColumns>(`experiments/${experiment}/columns`);
+  const variants = shownVariants(columns, query);
+  const text = query.get("text")?.toLowerCase();
+  const texts = new Map(await Promise.all((text ? variants : []).map(async (variant) => [variant, await searched(columns.runs[variant])] as const)));
+  const found = selectGrid(columns, query, text ? (variant, place) => Boolean(texts.get(variant)?.some((column) => column[place]?.includes(text))) : null);
+
+  const offset = Number(query.get("offset") ?? 0);
+  const page = found.slice(offset, offset + Number(query.get("limit") ?? 100));
+  const rows = await Promise.all(page.map((sample) => gridRow(experiment, sample)));
+  return { total: columns.places.length, matched: found.length, offset, rows: rows.map((row) => ({ ...row, cells: variants.map((variant) => row.cells[variant]) })) };
+}
+
+/** Every text of the samples of a run in which words are looked for, in lower case, field by field. */
+async function searched(run: string): Promise<string[][]> {
+  const [columns, texts] = await Promise.all([loadKey<Columns>(`runs/${run}/columns`), loadKey<Texts>(`runs/${run}/texts`)]);
+  return [columns.rows.id.map((id) => id.toLowerCase()), ...Object.values(texts)];
+}
+
+async function gridRow(experiment: string, sample: number): Promise<GridRow> {
+  const rows = await loadKey<GridRow[]>(`experiments/${experiment}/rows/${Math.floor(sample / GRID_ROWS_A_FILE)}`);
+  return rows[sample % GRID_ROWS_A_FILE];
 }
 
 async function answerComparison(segments: string[], query: URLSearchParams): Promise<unknown> {

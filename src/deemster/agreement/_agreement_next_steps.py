@@ -83,7 +83,8 @@ def _label_steps(result: MetricsResult) -> dict[str, TextLine]:
         ),
         "not-random": (
             "Label outputs that are drawn at random: the queue `random` of `deemster view --annotator YOUR_NAME`, ",
-            "or write a sheet with `deemster labels sheet RUN`.",
+            "or write a sheet with `deemster labels sheet RUN`. Labels of the queue `efficient` are weighted by ",
+            "`deemster agreement RUN --labels viewer`.",
         ),
         "one-way": ("Do not use it as a gate before its wording, its threshold or its model errs less on that side.",),
         "coverage": (f"Find out why {plural(left_out, 'labelled pair')} cannot be compared.",),

@@ -42,6 +42,7 @@ from deemster.stats.confidence_interval import interval_ends
 from deemster.stats.confusion_tables import accuracy, kappa
 from deemster.stats.debiased_estimates import unit_values
 from deemster.stats.proportion_intervals import newcombe
+from deemster.stats.unequal_sampling import equal_sample_size
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Bools: TypeAlias = NDArray[np.bool_]
@@ -403,6 +404,7 @@ def _corrected_mean(
         n=len(run),
         people=people,
         note=note,
+        equal_labels=equal_sample_size(means - (found.lam or 0.0) * predicted, sizes) if units.is_weighted else None,
     )
 
 

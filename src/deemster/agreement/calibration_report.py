@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from deemster.agreement.estimate import Estimate, state_equal_labels
 from deemster.errors import plural
 from deemster.stats.interpretation import interpret_kappa
 from deemster.text.number_format import format_number, format_p_value, format_percent
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
         MetricCalibration,
         ThresholdChoice,
     )
-    from deemster.agreement.estimate import Estimate
 
 
 def calibration_sections(calibration: Calibration) -> list[TextSection]:
@@ -131,6 +131,11 @@ def _corrected(numbers: list[tuple[str, CorrectedEstimate]], confidence: float) 
         for told, one in numbers
     ]  # fmt: skip
     notes: list[TextLine] = [(f"{told}: ", SentenceText(one.note)) for told, one in numbers if one.note]
+    notes += [
+        (f"{told}: {plural(one.people.n, 'label')}; {state_equal_labels(one.equal_labels)}.",)
+        for told, one in numbers
+        if one.equal_labels is not None
+    ]
     head = ("of the run", "by the judge", "corrected", interval, "by labels alone", f"{interval} of labels")
     return TextSection(("Corrected numbers",), table=TextTable(head, rows), after=notes)
 

@@ -40,6 +40,8 @@ class CorrectedEstimate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         n: The samples of the run that it rests on.
         people: The same number by the labels alone, with its interval.
         note: Why the corrected number is missing or doubtful.
+        equal_labels: How many labels drawn with equal probabilities would give the same precision; None where the
+            labels were drawn so.
     """
 
     naive: float | None
@@ -49,6 +51,7 @@ class CorrectedEstimate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     n: int
     people: Estimate
     note: str | None = None
+    equal_labels: float | None = None
 
 
 class ThresholdChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -22,3 +22,8 @@ def estimate_with(value: float | None, interval: ConfidenceInterval | None, n: i
     if interval is None:
         return Estimate(value=value, n=n)
     return Estimate(value=value, low=float(interval.lower), high=float(interval.upper), n=n)
+
+
+def state_equal_labels(equal_labels: float) -> str:
+    """What labels of an unequal draw bought, beside those of a plain random sample."""
+    return f"a random sample would have needed about {round(equal_labels):,} for the same width"

@@ -52,9 +52,7 @@ def draw_samples(
     Raises:
         ReportError: The run has no such metric.
     """
-    # People see the first output of a sample.
-    answered = {entry.id for entry in report.executions if entry.repetition == 0 and entry.output is not None}
-    samples = [sample for sample in report.samples if sample.id in answered]
+    samples = answered_samples(report)
     groups: list[Sequence[int]] = [range(len(samples))]
     if balance is not None:
         groups = [group for group in _by_verdict(report, samples, balance) if group]
@@ -65,6 +63,12 @@ def draw_samples(
         groups = [ranked[low:high] for low, high in itertools.pairwise(ends) if high > low]
     drawn = draw_places(groups, n, seed=seed)
     return [DrawnSample(samples[place], *drawn[place]) for place in sorted(drawn)]
+
+
+def answered_samples(report: Report) -> list[SampleEntry]:
+    """The samples that have an output where people look: in the first repetition."""
+    answered = {entry.id for entry in report.executions if entry.repetition == 0 and entry.output is not None}
+    return [sample for sample in report.samples if sample.id in answered]
 
 
 def draw_places(groups: Sequence[Sequence[int]], n: int, *, seed: int) -> dict[int, tuple[int, float]]:

@@ -18,13 +18,27 @@ if TYPE_CHECKING:
     from deemster.store import LeaseOwner, RunRow, Store
 
 _HEAD = (
-    *("run", "name", "suite", "dataset", "target", "started", "status", "samples", "done"),
+    *("run", "name", "experiment", "suite", "dataset", "target", "started", "status", "samples", "done"),
     *("mean pass-rate", "95% interval", "pass-rate", "gate", "cost"),
 )
 # What a narrow terminal has no room for, in this order. The id of a run begins with the time of its start.
-_LEFT_OUT = ("dataset", "started", "suite", "cost", "target", "pass-rate", "95% interval", "name", "samples", "done")
+_LEFT_OUT = (
+    "dataset",
+    "started",
+    "experiment",
+    "suite",
+    "cost",
+    "target",
+    "pass-rate",
+    "95% interval",
+    "name",
+    "samples",
+    "done",
+)
 # Columns that are left out where no run has something to say in them.
-_SPARE = frozenset({"name", "suite", "target", "mean pass-rate", "95% interval", "pass-rate", "gate", "cost"})
+_SPARE = frozenset(
+    {"name", "experiment", "suite", "target", "mean pass-rate", "95% interval", "pass-rate", "gate", "cost"}
+)
 # The commands that continue a run, by its kind.
 _COMMANDS = {"run": "deemster run SUITE", "grading": "deemster grade DATASET ..."}
 _LONGEST = 40
@@ -116,6 +130,7 @@ def _row(run: RunRow, *, is_stopped: bool = False) -> dict[str, str]:
     return {
         "run": visible(run.id, limit=_LONGEST),
         **{name: _named(text) for name, text in (("name", run.facts.get("label")), ("suite", run.suite))},
+        "experiment": _named(run.experiment),
         "dataset": _named(run.dataset),
         "target": _named(run.facts.get("target")),
         "started": _minute(run.started_at),

@@ -131,11 +131,15 @@ def _run(
     experiment: ResolvedExperiment, writing: RunWriting, storage: StoredOrNot
 ) -> tuple[list[FinishedVariant], bool]:
     """Run an experiment with its progress; what came of it, and whether it was asked to stop."""
+    from deemster.comparison.experiment_report import FEW_SAMPLES, describe_resolution
     from deemster.engine.run_sync import run_sync
     from deemster.engine.stop_request import Stop, interruptible
     from deemster.evaluation.run_experiment import run_experiment
     from deemster.runs.run_storage import RunStorage
 
+    samples = min(len(arm.evaluation.plan.dataset) for arm in experiment.arms)
+    if samples < FEW_SAMPLES:
+        warn(describe_resolution(samples, len(experiment.arms)))
     if isinstance(storage, RunStorage):
         storage.begun(experiment.id)
     stop = Stop()
@@ -150,6 +154,7 @@ def _report(
     experiment: ResolvedExperiment, finished: Sequence[FinishedVariant], writing: RunWriting, storage: StoredOrNot
 ) -> ExitCode:
     """Write and print what an experiment shows; the exit code of the command."""
+    from deemster.comparison.without_text import experiment_without_text
     from deemster.evaluation.run_experiment import conclude_experiment
 
     reports = writing.reports
@@ -158,7 +163,8 @@ def _report(
 
     try:
         answer = conclude_experiment(experiment, finished, storage.store)
-        reports.write_each(answer.write)
+        shown = experiment_without_text(answer) if reports.without_text else answer
+        reports.write_each(shown.write)
     except ReportError as error:
         complain(str(error))
         return ExitCode.INCOMPLETE
@@ -166,7 +172,7 @@ def _report(
     if not writing.quiet:
         reports.note_files()
         if not reports.takes_stdout:
-            print_sections(answer.sections())
+            print_sections(shown.sections())
     return code
 
 

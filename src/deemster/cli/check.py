@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import complain, note, print_planned_calls, warn, write_out
+from deemster.cli._console import complain, describe_planned_calls, note, print_planned_calls, warn, write_out
 from deemster.cli.model_options import cache_options
 from deemster.errors import DeemsterError, ExitCode, plural, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from deemster.engine.model_access import ModelCalls
     from deemster.evaluation.check_models import RoleCheck
+    from deemster.evaluation.resolved_evaluation import Evaluation
     from deemster.evaluation.suite import Suite
 
 KINDS = (
@@ -86,24 +89,41 @@ def _check(file: str, kind: str | None, limits: ModelCalls) -> bool:
     Raises:
         DeemsterError: Something in the file cannot be used.
     """
-    from deemster.engine.run_sync import run_sync
     from deemster.evaluation.check_file import check_file
-    from deemster.evaluation.dry_run import plan_job_calls
 
     # A target is not called here, so that one at an address elsewhere is no fault of an offline look.
     checked = check_file(file, kind, limits=limits._replace(offline=False), warn=warn)
     click.echo(visible(f"{file}: {checked.description}"))
-    if checked.evaluation is not None and checked.evaluation.plan.asking:
-        print_planned_calls(run_sync(plan_job_calls(checked.evaluation)))
-    if checked.evaluation is not None and checked.suite is not None:
+    _print_calls(checked.evaluations)
+    if checked.evaluations and checked.suite is not None:
         from deemster.cli.attack import planned_attack
 
         for line in planned_attack(checked.suite.called_with(limits._replace(offline=False))):
             click.echo(line)
-    return checked.suite is None or limits.offline or _try_models(checked.suite)
+    return checked.suite is None or limits.offline or _try_models(checked.suite, checked.evaluations)
 
 
-def _try_models(suite: Suite) -> bool:
+def _print_calls(evaluations: Mapping[str, Evaluation]) -> None:
+    """Print what models would be asked and about what that costs, by variant and in all; what few samples can show."""
+    from deemster.comparison.experiment_report import FEW_SAMPLES, describe_resolution
+    from deemster.engine.run_sync import run_sync
+    from deemster.evaluation.dry_run import DryRun, plan_job_calls
+
+    planned = {
+        name: run_sync(plan_job_calls(evaluation)) for name, evaluation in evaluations.items() if evaluation.plan.asking
+    }
+    if len(evaluations) > 1:
+        samples = min(len(evaluation.plan.dataset) for evaluation in evaluations.values())
+        if samples < FEW_SAMPLES:
+            warn(describe_resolution(samples, len(evaluations)))
+        for name, calls in planned.items():
+            for line in describe_planned_calls(calls):
+                click.echo(visible(f"{name}: {line}"))
+    if planned:
+        print_planned_calls(DryRun.of_all(list(planned.values())))
+
+
+def _try_models(suite: Suite, evaluations: Mapping[str, Evaluation]) -> bool:
     """Send each model of a suite one small request, and explain what is wrong where that fails."""
     from deemster.engine.run_sync import run_sync
     from deemster.evaluation.check_models import check_models
@@ -111,7 +131,8 @@ def _try_models(suite: Suite) -> bool:
     from deemster.text.terminal_layout import list_text
     from deemster.text.text_sections import TextTable
 
-    checks = run_sync(check_models(suite, clock=clock_from_environment()))
+    answering = {role for evaluation in evaluations.values() for role in getattr(evaluation.plan.target, "roles", ())}
+    checks = run_sync(check_models(suite, clock=clock_from_environment(), answering=answering))
     if checks:
         write_out(list_text(TextTable(_HEAD, [_row(check) for check in checks])))
     for check in checks:

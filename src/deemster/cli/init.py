@@ -17,6 +17,8 @@ TEMPLATES = {
     "rag": "answers from retrieved passages: retrieval, citations, similarity",
     "agent": "tasks for an agent: which tools it calls, in which order, with which approvals",
     "judge": "answers that a model judges; a stand-in for the model is included",
+    "ab": "an agent with and without a skill, side by side over repeated tasks",
+    "prompts": "prompts and models side by side: which is best, and what it costs",
     "grading": "replies graded by a rubric, and labels of a person to check the judge with",
 }
 WORKFLOW = Path(".github", "workflows", "deemster.yml")

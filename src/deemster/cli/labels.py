@@ -40,6 +40,9 @@ def command() -> None:
     metavar="NAME",
     help="Draw half of the samples where this metric fails, half where it passes: where failures are rare.",
 )
+@click.option(
+    "--efficient", is_flag=True, help="Draw more of the samples of which judges are not sure: fewer labels say as much."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of the draw.")
 @result_options("csv", default="labels.csv")
 @store_option
@@ -50,6 +53,7 @@ def sheet(
     metrics: tuple[str, ...],
     stratify: bool,
     balance: str | None,
+    efficient: bool,
     seed: int,
     reports: ReportOptions,
     store: str,
@@ -62,17 +66,21 @@ def sheet(
     it. To compare the labels with the run: `deemster agreement RUN --labels labels.csv`.
     """
     from deemster.calibration.label_sheet import draw_samples, label_sheet
+    from deemster.calibration.label_uncertainty import draw_unsure_samples
     from deemster.report.stored_report import stored_report
 
-    if stratify and balance is not None:
-        raise ConfigurationError("Give `--stratify` or `--balance`, not both.")
+    if stratify + (balance is not None) + efficient > 1:
+        raise ConfigurationError("Give one of `--stratify`, `--balance` and `--efficient`.")
     for destination in reports.destinations:
         if not destination.is_stdout and Path(destination.path).exists():
             message = "The file exists, and may hold labels. Name another one with `--to`."
             raise ReportError(Issue(message, destination.path))
     with open_run(store, run) as (opened, name):
         report = stored_report(opened, name, warn=warn)
-        drawn = draw_samples(report, n, seed=seed, stratify=stratify, balance=balance)
+        if efficient:
+            drawn = draw_unsure_samples(report, metrics or report.metric_order, n, seed=seed)
+        else:
+            drawn = draw_samples(report, n, seed=seed, stratify=stratify, balance=balance)
         text = label_sheet(report, drawn, metrics=metrics)
     write_texts(reports, {"csv": lambda: text})
     for destination in reports.destinations:

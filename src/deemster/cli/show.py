@@ -138,6 +138,7 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
     """Print the report of a run, or write it."""
     from deemster.cli._run_list import describe_status
     from deemster.comparison import load_report
+    from deemster.comparison.experiment_source import named_experiment
     from deemster.evaluation.suite import stored_junit
     from deemster.report.overview import NamedRun
     from deemster.report.stored_report import quoted_details, stored_report
@@ -147,6 +148,11 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
         return
 
     with open_run(store, run) as (opened, name):
+        experiment = named_experiment(opened, name)
+        if experiment is not None:
+            _show_experiment(opened, experiment, reports)
+            return
+
         row = opened.run(name)
         try:
             report = stored_report(opened, row.id, warn=warn)
@@ -162,6 +168,19 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
         _render(shown, reports.with_junit(stored_junit(row)), named)
         if not reports.destinations and is_worth_resuming(report, row):
             note(visible(describe_status(row, opened.owner(row.id))))
+
+
+def _show_experiment(store: Store, experiment: str, reports: ReportOptions) -> None:
+    """Print what the variants of an experiment show, or write it."""
+    from deemster.comparison.experiment_source import stored_experiment
+    from deemster.comparison.without_text import experiment_without_text
+
+    answer = stored_experiment(store, experiment)
+    shown = experiment_without_text(answer) if reports.without_text else answer
+    reports.write_each(shown.write)
+    reports.note_files()
+    if not reports.destinations:
+        print_sections(shown.sections())
 
 
 def _render(report: Report, reports: ReportOptions, named: NamedRun) -> None:

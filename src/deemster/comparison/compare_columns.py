@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -122,7 +122,11 @@ def compare_columns(
         seed=settings.seed,
         margin=settings.margin,
         samples=SampleCounts(paired=len(joined.after), added=len(joined.added), removed=len(joined.removed)),
-        warnings=(*_warnings(baseline, candidate), *pair.alike(compared)),
+        warnings=(
+            *role_warnings(baseline, candidate),
+            *repetition_warnings([baseline, candidate]),
+            *pair.alike(compared),
+        ),
         not_comparable=reasons,
         usage=dict(pair.usage(compared)),
         statuses=table.counts,
@@ -157,24 +161,40 @@ def _join(baseline: RunColumns, candidate: RunColumns, wanted: Rows | None = Non
     return joined
 
 
-def _warnings(baseline: RunColumns, candidate: RunColumns) -> Iterator[str]:
-    """What a reader must know before believing the numbers."""
-    for name, columns in (("baseline", baseline), ("candidate", candidate)):
-        run = columns.run
-        if run.status != "complete":
-            yield f"The {name} `{run.id}` is {run.status}."
-        if run.part is not None:
-            yield f"The {name} `{run.id}` ran a part of its dataset: {run.part.samples:,} of {run.part.of:,} samples."
+def run_warnings(columns: RunColumns, subject: str) -> Iterator[str]:
+    """What a reader must know of a run before believing its numbers.
+
+    Args:
+        columns: The run.
+        subject: How a sentence calls it.
+    """
+    run = columns.run
+    beginning = subject[:1].upper() + subject[1:]
+    if run.status != "complete":
+        yield f"{beginning} is {run.status}."
+    if run.part is not None:
+        yield f"{beginning} ran a part of its dataset: {run.part.samples:,} of {run.part.of:,} samples."
+    for metric, panels in columns.marks.panel_summaries().items():
+        if panels.n_incomplete:
+            lacking = f"{panels.n_incomplete:,} of {panels.n:,} scores of `{metric}`"
+            yield f"In {subject}, {lacking} lack the vote of a judge that failed."
+
+
+def role_warnings(baseline: RunColumns, candidate: RunColumns) -> Iterator[str]:
+    """What a reader must know of each of two runs that are compared."""
+    for role, columns in (("baseline", baseline), ("candidate", candidate)):
+        yield from run_warnings(columns, f"the {role} `{columns.run.id}`")
         # Where every target call failed, there was no output to keep.
         if not columns.marks.outputs.any() and (columns.marks.causes == SCORED).any():
-            yield f"The outputs of the {name} are not kept, so changes of a judge count as changes of outputs."
-        for metric, panels in columns.marks.panel_summaries().items():
-            if panels.n_incomplete:
-                lacking = f"{panels.n_incomplete:,} of {panels.n:,} scores of `{metric}`"
-                yield f"In the {name} `{run.id}`, {lacking} lack the vote of a judge that failed."
-    if baseline.run.repetitions != candidate.run.repetitions:
-        counts = f"{baseline.run.repetitions} and {candidate.run.repetitions}"
-        yield f"The runs have {counts} repetitions. Each sample counts with its mean."
+            yield f"The outputs of the {role} are not kept, so changes of a judge count as changes of outputs."
+
+
+def repetition_warnings(runs: Sequence[RunColumns]) -> list[str]:
+    """That runs have other numbers of repetitions, where they do."""
+    *first, last = dict.fromkeys(str(columns.run.repetitions) for columns in runs)
+    if not first:
+        return []
+    return [f"The runs have {', '.join(first)} and {last} repetitions. Each sample counts with its mean."]
 
 
 def comparable_metrics(baseline: RunColumns, candidate: RunColumns) -> tuple[list[str], dict[str, str]]:

@@ -93,7 +93,7 @@ def rank(
     cluster: str | None = None,
     seed: int = 0,
 ) -> Ranking:
-    """Rank runs by their mean pass-rate: which are best, and which cannot be told apart?
+    """Rank runs by their pass-rate: which is best, and which cannot be told apart?
 
     Args:
         first: The run that each other one is compared with: a report, the file of one, a run file, or a stored run by

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deemster.comparison.compare_columns import ComparisonSettings
-from deemster.comparison.compare_runs import DEFAULT_SETTINGS
+from deemster.comparison.compare_columns import DEFAULT_SETTINGS, ComparisonSettings
 from deemster.comparison.experiment import Experiment, MissingVariant, VariantSource, build_experiment
 from deemster.comparison.stored_source import StoredSource
+from deemster.errors import StorageError, StoreError
 from deemster.store import RunRow, Store
 
 
@@ -38,6 +38,24 @@ def stored_experiment(
     missing = [variant for variant in missing if variant.name not in rows]
     suite = next(iter(rows.values())).suite if rows else None
     return build_experiment(sources, id=experiment, name=suite, missing=missing, settings=settings)
+
+
+def named_experiment(store: Store, name: str) -> str | None:
+    """The experiment that a name means; None where it means one run.
+
+    Raises:
+        StoreError: It means neither, or the store cannot be read.
+    """
+    try:
+        store.run(name)
+    except StorageError:
+        raise
+    except StoreError:
+        experiment = store.find_experiment(name)
+        if experiment is None:
+            raise
+        return experiment
+    return None
 
 
 def variant_rows(store: Store, experiment: str) -> dict[str, RunRow]:

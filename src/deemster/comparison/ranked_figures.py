@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.comparison._paired_marks import cluster_codes
-from deemster.records import CAUSES
+from deemster.comparison._paired_marks import Bools, Rows, cluster_codes
+from deemster.records import BROKEN_OFF, CAUSES, BrokenOff
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import NOT_RUN, OUTSIDE, SCORED, share_interval
 from deemster.results.run_columns import RunColumns
@@ -22,21 +22,29 @@ class RankedFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     Attributes:
         pass_rate_interval: The 95% interval of its pass-rate.
+        passes_once: The share of samples that pass in at least one repetition, pass@k for k repetitions; None for one.
+        passes_always: The share of samples that pass in every repetition, pass^k; None for one.
         metrics: By metric, the mean score over what was scored; None where nothing was.
         cost_per_100: What a hundred outputs cost, in dollars; None where no price is known.
         latency_p50_ms: The time within which half of its outputs came.
         failed: Outputs that the target failed to give.
         not_run: Outputs that are missing since the run ended early.
         unscored: Outputs with a mark that could not be made.
+        cut: Outputs that were cut at the most tokens.
+        refused: Outputs that a filter of the provider stopped.
     """
 
     pass_rate_interval: Interval | None
+    passes_once: float | None
+    passes_always: float | None
     metrics: dict[str, float | None]
     cost_per_100: float | None
     latency_p50_ms: float | None
     failed: int
     not_run: int
     unscored: int
+    cut: int = 0
+    refused: int = 0
 
 
 def ranked_figures(columns: RunColumns) -> RankedFigures:
@@ -45,23 +53,35 @@ def ranked_figures(columns: RunColumns) -> RankedFigures:
     cost, _, latency = _known_usage(columns)
     unscored = ~np.isin(marks.causes, (SCORED, NOT_RUN, OUTSIDE, _TARGET_FAILED))
 
+    passes, is_rated = _count_passes(marks)
+    is_repeated = marks.repetitions > 1 and len(passes) > 0
+
     return RankedFigures(
-        pass_rate_interval=_pass_rate_interval(columns),
+        pass_rate_interval=_pass_rate_interval(columns, passes, is_rated),
+        passes_once=float((passes > 0).mean()) if is_repeated else None,
+        passes_always=float((passes == marks.repetitions).mean()) if is_repeated else None,
         metrics={card.name: _mean_score(marks, column) for column, card in enumerate(marks.cards)},
         cost_per_100=100 * float(cost.mean()) if len(cost) else None,
         latency_p50_ms=float(np.median(latency)) if len(latency) else None,
         failed=_count_outputs(marks.causes == _TARGET_FAILED),
         not_run=_count_outputs(marks.causes == NOT_RUN),
         unscored=_count_outputs(unscored),
+        cut=_count_broken_off(marks, "length"),
+        refused=_count_broken_off(marks, "content_filter"),
     )
 
 
-def _pass_rate_interval(columns: RunColumns) -> Interval | None:
-    outside = columns.marks.causes == OUTSIDE
+def _count_passes(marks: MarkTable) -> tuple[Rows, Bools]:
+    """In how many repetitions each sample passes every metric that applies, and whether one applies to the sample."""
+    outside = marks.causes == OUTSIDE
     is_rated = ~outside.all(axis=(1, 2))
-    passes = (columns.marks.passed | outside).all(axis=2).sum(axis=1)
+    passes = (marks.passed | outside).all(axis=2).sum(axis=1)
+    return passes[is_rated], is_rated
+
+
+def _pass_rate_interval(columns: RunColumns, passes: Rows, is_rated: Bools) -> Interval | None:
     clusters = None if columns.clusters is None else cluster_codes(columns.clusters)[is_rated]
-    return share_interval(passes[is_rated], columns.marks.repetitions, clusters)
+    return share_interval(passes, columns.marks.repetitions, clusters)
 
 
 def _mean_score(marks: MarkTable, column: int) -> float | None:
@@ -76,6 +96,10 @@ def _known_usage(columns: RunColumns) -> list[NDArray[np.float64]]:
         return [np.zeros(0) for _ in USAGE]
     numbers = usage.reshape(-1, len(USAGE)).T
     return [values[~np.isnan(values)] for values in numbers]
+
+
+def _count_broken_off(marks: MarkTable, reason: BrokenOff) -> int:
+    return int(np.count_nonzero(marks.broken_off == 1 + BROKEN_OFF.index(reason)))
 
 
 def _count_outputs(marks: NDArray[np.bool_]) -> int:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from deemster.comparison.compare_columns import ComparisonSettings, compare_columns, compare_pass_rates
+from deemster.comparison.compare_columns import (
+    ComparisonSettings,
+    compare_columns,
+    compare_pass_rates,
+    repetition_warnings,
+    role_warnings,
+    run_warnings,
+)
 from deemster.comparison.comparison import Comparison
 from deemster.comparison.ranked_figures import RankedFigures, ranked_figures
 from deemster.comparison.ranking_report import MOST_IN_WORDS, csv_lines, ranking_rows, ranking_sections, ranking_verdict
@@ -109,6 +116,7 @@ class Ranking(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forbid_
         interval_confidence: The level of each interval, which makes that true.
         cluster: The metadata key whose equal values make one unit; None where each sample is one.
         seed: The seed of what is drawn.
+        warnings: What a reader must know before believing the ranks.
         runs: The runs, in the order in which they were given.
         pairs: What each two of them say of each other.
     """
@@ -120,6 +128,7 @@ class Ranking(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forbid_
     interval_confidence: float
     cluster: str | None
     seed: int
+    warnings: tuple[str, ...]
     runs: tuple[RankedEntry, ...]
     pairs: tuple[RankedPair, ...]
 
@@ -194,9 +203,25 @@ def rank_columns(runs: Sequence[RunColumns], *, settings: ComparisonSettings, to
         interval_confidence=level,
         cluster=settings.cluster,
         seed=settings.seed,
+        warnings=tuple(_warnings(runs, with_first)),
         runs=tuple(entries),
         pairs=tuple(pairs),
     )
+
+
+def _warnings(runs: Sequence[RunColumns], with_first: Sequence[Comparison]) -> Iterator[str]:
+    """What a reader must know, each thing once: of each run by its name, and of all together."""
+    for columns in runs:
+        yield from run_warnings(columns, f"`{columns.run.label or columns.run.id}`")
+    yield from repetition_warnings(runs)
+
+    said: set[str] = set()
+    for columns, comparison in zip(runs[1:], with_first, strict=True):
+        said |= {*role_warnings(runs[0], columns), *repetition_warnings([runs[0], columns])}
+        for warning in comparison.warnings:
+            if warning not in said:
+                said.add(warning)
+                yield warning
 
 
 def _rank_ranges(runs: int, differences: Mapping[tuple[int, int], Difference]) -> tuple[tuple[int, int], ...]:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # So many runs are told about pair by pair; of more, only the pairs with the best one are.
 MOST_IN_WORDS = 4
 # Counts of outputs, and the column of each: one that is 0 in all runs is left out.
-_LACKING = {"failed": "failed", "unscored": "unscored", "not_run": "not run"}
+_LACKING = {"failed": "failed", "not_run": "not run", "unscored": "unscored", "cut": "cut", "refused": "refused"}
 
 
 def ranking_verdict(ranking: Ranking) -> TextLine:
@@ -118,22 +118,25 @@ def _pairs_with(ranking: Ranking, place: int) -> list[RankedPair]:
     return [pair for pair in ranking.pairs if place in pair.places]
 
 
-def ranking_lines(ranking: Ranking) -> list[TextLine]:
-    """What the pairs decide and what they leave open, as far as the verdict has not said it."""
-    leaders = leading_places(ranking)
+def leading_lines(ranking: Ranking) -> list[TextLine]:
+    """What cannot be told apart from the run with the highest pass-rate, and how many samples would tell."""
     if len(ranking.runs) == 1:
         return []
     if len(ranking.runs) == 2:
         return _needed_of_two(ranking.pairs[0])
+    return [(*line, ".") for line in _open(ranking, places_by_rate(ranking)[:1])]
 
-    lines: list[TextLine] = []
-    is_brief = len(ranking.runs) > MOST_IN_WORDS or len(leaders) == len(ranking.runs)
-    if leaders and not is_brief:
-        # How far the best one is above the others is in the verdict.
-        said = leaders if len(leaders) == 1 else []
-        lines += ((*line, ".") for line in _decided(ranking, without=said))
-    lines += ((*line, ".") for line in _open(ranking, leaders[:1] if is_brief else places_by_rate(ranking)))
-    return lines
+
+def further_lines(ranking: Ranking) -> list[TextLine]:
+    """What the other pairs decide and leave open; nothing where the verdict says it, and of many runs."""
+    leaders = leading_places(ranking)
+    if not 2 < len(ranking.runs) <= MOST_IN_WORDS or len(leaders) in (0, len(ranking.runs)):
+        return []
+
+    # How far the best one is above the others is in the verdict.
+    said = leaders if len(leaders) == 1 else []
+    lines = [*_decided(ranking, without=said), *_open(ranking, places_by_rate(ranking)[1:])]
+    return [(*line, ".") for line in lines]
 
 
 def _decided(ranking: Ranking, *, without: Sequence[int] = ()) -> Iterator[TextLine]:
@@ -225,18 +228,15 @@ def _samples(counts: Sequence[int]) -> str:
 
 def ranking_sections(ranking: Ranking) -> list[TextSection]:
     """What a ranking says, in order."""
-    lines = [*warning_lines(ranking), *ranking_lines(ranking)]
-    headline = TextSection(
-        ranking_verdict(ranking), lines, ranks_table(ranking, noun="run"), after=[(ranks_note(ranking),)], key="ranks"
-    )
+    lines = [*warning_lines(ranking), *leading_lines(ranking)]
+    after = [*further_lines(ranking), (ranks_note(ranking),)]
+    headline = TextSection(ranking_verdict(ranking), lines, ranks_table(ranking, noun="run"), after, key="ranks")
     return [headline, _against_first(ranking)]
 
 
 def warning_lines(ranking: Ranking) -> list[TextLine]:
     """What a reader must know before believing a ranking."""
-    compared = [entry.against_first for entry in ranking.runs if entry.against_first is not None]
-    warnings = dict.fromkeys(warning for against in compared for warning in against.warnings)
-    return [("Warning: ", SentenceText(warning)) for warning in warnings]
+    return [("Warning: ", SentenceText(warning)) for warning in ranking.warnings]
 
 
 def ranks_note(ranking: Ranking) -> str:
@@ -270,6 +270,15 @@ def ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
     ]
     if any(entry.run.macro_f1 != entry.run.pass_rate for entry in entries):
         columns.append(("mean pass-rate", lambda entry: format_number(entry.run.macro_f1, places=_places(entry))))
+    repetitions = {entry.run.repetitions for entry in entries}
+    attempts: list[Column[RankedEntry]] = []
+    if len(repetitions) == 1 and repetitions != {1}:
+        count = repetitions.pop()
+        attempts = [
+            (f"pass@{count}", lambda entry: format_number(entry.figures.passes_once, places=2)),
+            (f"pass^{count}", lambda entry: format_number(entry.figures.passes_always, places=2)),
+        ]
+    columns += attempts
     columns += [(MetricName(name), _metric_cell(name)) for name in metrics]
     if any(entry.figures.cost_per_100 is not None for entry in entries):
         columns.append(("$ / 100", lambda entry: format_cost(entry.figures.cost_per_100)))
@@ -286,7 +295,7 @@ def ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
     return table_of(
         entries,
         columns,
-        spare=("samples", "mean pass-rate", *reversed(metrics)),
+        spare=("samples", "mean pass-rate", *reversed(metrics), *(name for name, _ in attempts)),
         plots=drawn_columns(PlotColumn("pass-rate", cells, interval)),
     )
 
@@ -325,6 +334,8 @@ def format_cost(dollars: float | None) -> str:
 def _format_latency(milliseconds: float | None) -> str:
     if milliseconds is None:
         return "n/a"
+    if milliseconds < 1:
+        return "<1 ms"
     return f"{milliseconds / 1000:.1f} s" if milliseconds >= 1000 else f"{milliseconds:.0f} ms"
 
 
@@ -375,6 +386,8 @@ def ranking_rows(ranking: Ranking) -> Iterator[dict[str, Any]]:
             "pass_rate": entry.run.pass_rate,
             **_ends("pass_rate", figures.pass_rate_interval),
             "macro_f1": entry.run.macro_f1,
+            "passes_once": figures.passes_once,
+            "passes_always": figures.passes_always,
             "best_rank": entry.best_rank,
             "worst_rank": entry.worst_rank,
             "difference": None if difference is None else difference.difference,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,6 +34,8 @@ class ReportSource:
 
     # A report does not hold the metadata of samples.
     cluster: str | None = None
+    # Nor does it hold the rules of its gate.
+    margin: float | None = None
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -128,6 +131,8 @@ def _note_execution(table: MarkTable, at: tuple[int, int], entry: ExecutionEntry
         table.output_chars[at] = entry.output_chars
     if entry.usage is not None:
         table.note_usage(at, entry.usage)
+    if entry.broken_off is not msgspec.UNSET:
+        table.note_broken_off(at, entry.broken_off)
 
     for column, card in enumerate(table.cards):
         mark = entry.marks.get(card.name)

@@ -122,7 +122,8 @@ class Sheet(NamedTuple):
     def drawn_evenly(self) -> bool:
         """Whether every sample was as likely to be drawn as any other, as far as the sheet says."""
         chances = {self.other_cell(cells, "inclusion_probability") for _, cells in self.lines}
-        return "order" in self.others or len(chances) < 2
+        orders = {self.other_cell(cells, "order") for _, cells in self.lines}
+        return ("order" in self.others and "efficient" not in orders) or len(chances) < 2
 
 
 def fold_name(name: str) -> str:

@@ -13,7 +13,7 @@ from deemster.engine._target_calls import TargetCaller
 from deemster.engine.execution_handover import NO_PENDING_STORAGE, ExecutionHandover, PendingStorage, Sink
 from deemster.engine.kept_prompts import KeptPrompts
 from deemster.engine.play_scripts import AskModels
-from deemster.engine.run_plan import Plan
+from deemster.engine.run_plan import Plan, asks_models
 from deemster.engine.score_batch import score_batch
 from deemster.engine.stop_request import Stop, deadline
 from deemster.engine.turnstile import NO_TURNS, Turns
@@ -67,8 +67,8 @@ async def execute_plan(
         source = OutputReplay(plan, plan.target, stop=stop, threads=threads, turns=turns)
     else:
         target: Any = plan.target
-        if ask is not None and hasattr(target, "script"):
-            target = PlayedTarget(target, ask)
+        if ask is not None and asks_models(plan.target):
+            target = PlayedTarget(plan.target, ask)
         source = TargetCaller(plan, target, clock=clock, stop=stop, note=handover.note, turns=turns)
 
     marking: JudgePool | _MetricPool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from functools import reduce
 from operator import add
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeGuard
 
 from deemster.datasets import Dataset
 from deemster.engine.model_access import ModelAccess
@@ -52,10 +52,7 @@ class LiveTarget(CallableTarget, AwaitableTarget, Protocol):
 
 
 class AskingTarget(Protocol):
-    """A target that asks the models of the run.
-
-    It may also have ``concurrency``, and ``messages(input)``, which says what a sample lacks before anything runs.
-    """
+    """A target that asks the models of the run. It may also have ``concurrency``."""
 
     @property
     def roles(self) -> Sequence[str]:
@@ -70,6 +67,11 @@ class AskingTarget(Protocol):
 
 
 Target: TypeAlias = LiveTarget | AskingTarget | SavedOutputs
+
+
+def asks_models(target: Target | None) -> TypeGuard[AskingTarget]:
+    """Whether a target asks the models of the run."""
+    return hasattr(target, "script") and bool(getattr(target, "roles", ()))
 
 
 class Plan(NamedTuple):
@@ -125,7 +127,7 @@ class Plan(NamedTuple):
     @property
     def asking(self) -> tuple[Any, ...]:
         """What asks a model: metrics, and the target where it is one."""
-        return (*self.scorers, self.target) if hasattr(self.target, "script") else self.scorers
+        return (*self.scorers, self.target) if asks_models(self.target) else self.scorers
 
     @property
     def where(self) -> tuple[Where | None, ...]:

@@ -9,8 +9,8 @@ from deemster.records import Output
 from deemster.records.execution import Execution
 
 _SAID = {
-    "length": ("cut at the most tokens", " Raise `max_tokens`, or ask for less."),
-    "content_filter": ("stopped by a filter of the provider", ""),
+    "length": ("cut off at the token limit", " Raise `max_tokens`, or ask for shorter ones."),
+    "content_filter": ("stopped by the provider's content filter", ""),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,11 +17,12 @@ from deemster.comparison import load_comparison, load_report
 from deemster.datasets import Dataset, RubricDataset, Votes
 from deemster.datasets.calibration_cases import load_calibration_cases
 from deemster.engine.model_access import ModelCalls, complete_model_access
-from deemster.errors import ConfigurationError, InputError, Issue, plural
+from deemster.errors import ConfigurationError, InputError, Issue, list_names, plural
 from deemster.evaluation.judge_anchors import anchor_evaluations
 from deemster.evaluation.preflight_check import check_samples
-from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_evaluation
+from deemster.evaluation.resolve_evaluation import SuiteOverrides
 from deemster.evaluation.resolved_evaluation import Evaluation
+from deemster.evaluation.run_experiment import suite_evaluations
 from deemster.evaluation.suite import Suite, load_suite
 from deemster.evaluation.suite_parts import suite_metrics, suite_models
 from deemster.formats import Reading, file_format, read_document
@@ -41,12 +42,12 @@ class CheckedFile(NamedTuple):
     Attributes:
         description: What it holds, in half a sentence.
         suite: The suite that it is; None for another file.
-        evaluation: What the suite runs; None where it runs nothing.
+        evaluations: What the suite runs, by name: one without a name, or several side by side.
     """
 
     description: str
     suite: Suite | None = None
-    evaluation: Evaluation | None = None
+    evaluations: Mapping[str, Evaluation] = {}
 
 
 def check_file(file: str, kind: str | None, *, limits: ModelCalls, warn: Callable[[str], None]) -> CheckedFile:
@@ -225,12 +226,14 @@ def _check_suite(file: str, limits: ModelCalls, warn: Callable[[str], None]) -> 
         description = f"suite `{suite.name}` for `import --gate`, {plural(rules, 'gate rule')}, no dataset"
         return CheckedFile(description, suite)
     loaded = load_suite(file, calls_target=False).called_with(limits)
-    job = resolve_evaluation(loaded, SuiteOverrides(asks_models=False))
+    evaluations = suite_evaluations(loaded, SuiteOverrides(asks_models=False))
+    job = next(iter(evaluations.values()))
     plan = job.plan
     anchor_evaluations(job)
-    checked = check_samples(job)
-    for warning in checked.warnings:
+    looks = [check_samples(evaluation) for evaluation in evaluations.values()]
+    for warning in dict.fromkeys(warning for look in looks for warning in look.warnings):
         warn(warning)
+    checked = looks[0]
     rules, samples = 0 if job.gate is None else len(job.gate.rules), plural(len(plan.dataset), "sample")
     # Others apply to every sample with an expected output, or to all.
     selective = [
@@ -247,7 +250,9 @@ def _check_suite(file: str, limits: ModelCalls, warn: Callable[[str], None]) -> 
         f"{plural(len(plan.metrics), 'metric')}, "
         f"{plural(rules, 'gate rule')}{compared}{decidable}{''.join(applied)}"
     )
-    return CheckedFile(description, suite, job)
+    if len(evaluations) > 1:
+        description += f"; side by side: {list_names(evaluations)}"
+    return CheckedFile(description, suite, evaluations)
 
 
 def _suite_of_marks(suite: Suite) -> str:

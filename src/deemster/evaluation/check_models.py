@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -71,12 +71,13 @@ class RoleCheck(NamedTuple):
     advice: str | None = None
 
 
-async def check_models(suite: Suite, *, clock: Clock) -> list[RoleCheck]:
+async def check_models(suite: Suite, *, clock: Clock, answering: Collection[str] = ()) -> list[RoleCheck]:
     """Check every role of a suite, and every other role that its metrics ask.
 
     Args:
         suite: The suite.
         clock: Measures how long the replies take.
+        answering: Further roles that answer samples, beside that of the suite's target.
 
     Raises:
         ConfigurationError: A metric cannot be made, or the section is no map of roles.
@@ -86,11 +87,13 @@ async def check_models(suite: Suite, *, clock: Clock) -> list[RoleCheck]:
     section: Mapping[str, Any] = suite.models or {}
     metrics = suite_metrics(suite) if suite.metrics else ()
     asked = dict.fromkeys(role for metric in metrics for role in getattr(metric, "roles", ()))
-    answers_samples = suite.target.main if suite.target is not None and suite.target.kind == "chat" else None
-    names = dict.fromkeys([*section, *asked, *([] if answers_samples is None else [answers_samples])])
+    targets = set(answering)
+    if suite.target is not None and suite.target.kind == "chat":
+        targets.add(suite.target.main)
+    names = dict.fromkeys([*section, *asked, *sorted(targets)])
     # One after the other, so that the time one takes is not that of another.
     return [
-        await _check_role(suite, name, section, clock, is_asked=name in asked, is_target=name == answers_samples)
+        await _check_role(suite, name, section, clock, is_asked=name in asked, is_target=name in targets)
         for name in names
     ]
 

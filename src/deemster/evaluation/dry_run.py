@@ -14,7 +14,7 @@ import numpy as np
 from deemster.datasets.where_condition import applies
 from deemster.engine.model_access import ModelAccess, open_gateway
 from deemster.engine.play_scripts import ask_in_repetition, script_result
-from deemster.engine.run_plan import Plan
+from deemster.engine.run_plan import Plan, asks_models
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.evaluation.judge_anchors import anchor_evaluations
 from deemster.evaluation.resolved_evaluation import Evaluation
@@ -57,6 +57,17 @@ class DryRun(NamedTuple):
 
     roles: Mapping[str, CallRange]
     assumes_context: bool = False
+
+    @classmethod
+    def of_all(cls, runs: Sequence[DryRun]) -> DryRun:
+        """What several runs would ask together, each as if the others were not there."""
+        nothing = CallRange(PlannedCalls(), PlannedCalls())
+        roles: dict[str, CallRange] = {}
+        for run in runs:
+            for role, calls in run.roles.items():
+                known = roles.get(role, nothing)
+                roles[role] = CallRange(known.least + calls.least, known.most + calls.most)
+        return cls(roles, any(run.assumes_context for run in runs))
 
     def to_json(self) -> bytes:
         """The same as JSON: for each role the least and the most requests, with tokens and cost."""
@@ -205,7 +216,7 @@ async def _play_all(plan: Plan, counter: CallCounter) -> bool:
     scorers = [each for each in zip(plan.metrics, plan.where, strict=True) if hasattr(each[0], "script")]
     for repetition in range(plan.repetitions):
         for samples in batches(plan.dataset, _BATCH):
-            if hasattr(plan.target, "script"):
+            if asks_models(plan.target):
                 await _play_target(plan, samples, counter=counter, repetition=repetition)
             outputs = [_stand_in(plan, sample, repetition) for sample in samples]
             for scorer, where in scorers:

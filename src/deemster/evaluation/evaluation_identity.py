@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from deemster.datasets.where_condition import describe_where
-from deemster.engine.run_plan import Plan
+from deemster.engine.run_plan import Plan, asks_models
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.models import Role
 from deemster.records import MetricCard
@@ -44,7 +44,7 @@ def target_identity(job: Evaluation) -> dict[str, Any]:
     """The part of an identity that says what was run, with the models that it asks."""
     target: Any = job.plan.target
     identity = dict(getattr(target, "identity", None) or {"kind": type(target).__name__})
-    if hasattr(target, "script"):
+    if asks_models(target) and not hasattr(target, "own_roles"):
         identity["models"] = {name: model_identity(job.access.roles[name]) for name in target.roles}
     return identity
 

@@ -149,13 +149,22 @@ def _job(run: ExternalRun, held_to: GateOfSuite | None, label: str | None) -> Ev
     return Evaluation(plan, gate=held_to.gate, suite=held_to.suite, allowance=allowance, label=label)
 
 
+def _without_absent(executions: Any) -> Any:
+    """Executions without a field that earlier versions did not have, where it says nothing: a run keeps its id."""
+    for execution in executions:
+        answer = execution["answer"]
+        if isinstance(answer, dict) and answer.get("broken_off") is None:
+            answer.pop("broken_off", None)
+    return executions
+
+
 def _definition(run: ExternalRun, job: Evaluation, findings: RunFindings, timer: RunTimer) -> RunDefinition:
     dataset, is_recording = run.dataset, bool(run.times)
     started_at = timer.started_at if run.started is None else format_time(run.started)
     origin: dict[str, Any] = {"tool": run.tool, "file": run.file, "left_out": list(run.left_out)}
     content = {
         "samples": dataset.fingerprint,
-        "executions": msgspec.to_builtins(run.executions, str_keys=True),
+        "executions": _without_absent(msgspec.to_builtins(run.executions, str_keys=True)),
         "cards": [card.identity for card in run.cards],
         "target": run.target,
     }

@@ -13,7 +13,7 @@ from deemster.engine.model_access import (
     ModelAccess,
     ModelCalls,
 )
-from deemster.engine.run_plan import Plan, Target, collect_secrets
+from deemster.engine.run_plan import Plan, Target, asks_models, collect_secrets
 from deemster.errors import ConfigurationError, InputError, Issue, OutputsError, list_names, plural
 from deemster.evaluation.evaluation_settings import USUAL_SETTINGS, EvaluationSettings
 from deemster.evaluation.resolved_evaluation import Evaluation
@@ -359,8 +359,7 @@ def build_plan(
     if len(dataset) * times > MOST_EXECUTIONS:
         size = f"{plural(len(dataset), 'sample')} x {plural(times, 'repetition')}"
         raise ConfigurationError(f"A run has at most {MOST_EXECUTIONS:,} executions, not {size}.")
-    asking: Any = target if hasattr(target, "script") else None
-    if asking is not None and concurrency == CONCURRENCY:
+    if asks_models(target) and concurrency == CONCURRENCY:
         # Where nobody says how many of its questions may be under way, the model that it asks does.
-        concurrency = max(access.roles[role].bounds[1] for role in asking.roles)
+        concurrency = max(access.roles[role].bounds[1] for role in target.roles)
     return Plan(dataset, target, metrics, times, thresholds or {}, concurrency, secrets=collect_secrets(target, access))

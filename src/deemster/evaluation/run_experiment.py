@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from itertools import count
 from typing import Any, NamedTuple
 
 from deemster.comparison.experiment import Experiment, MissingVariant, VariantSource, build_experiment
@@ -21,7 +22,7 @@ from deemster.evaluation.resolve_evaluation import SuiteOverrides, resolve_datas
 from deemster.evaluation.resolved_evaluation import Evaluation
 from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.evaluation.suite import Suite
-from deemster.evaluation.variants import Variant, VariantGates, choose_variants
+from deemster.evaluation.variants import Variant, VariantGates, choose_variants, suite_variants
 from deemster.models.clock import Clock, clock_from_environment
 from deemster.models.side_by_side_calls import SideBySideCalls
 from deemster.records import Usage
@@ -116,7 +117,7 @@ def resolve_experiment(
     dataset = resolve_dataset(suite, overrides)
     overrides = overrides._replace(dataset=dataset, select=None)
     resumed = _find_resumed(storage, suite, names)
-    experiment = _new_id(suite, [dataset.fingerprint, *names]) if resumed is None else resumed.id
+    experiment = _new_id(suite, [dataset.fingerprint, *names], storage.store) if resumed is None else resumed.id
 
     arms = []
     for place, variant in enumerate(chosen):
@@ -136,6 +137,19 @@ def resolve_experiment(
         seed=suite.seed,
         timeout_s=timeout_s,
     )
+
+
+def suite_evaluations(suite: Suite, overrides: SuiteOverrides) -> dict[str, Evaluation]:
+    """What a suite runs, by the name of the variant; one without variants has one evaluation, without a name.
+
+    Raises:
+        InputError: Something given cannot be used.
+    """
+    if suite.variants is None:
+        return {"": resolve_evaluation(suite, overrides)}
+    variants = suite_variants(suite, calls_target=overrides.asks_models)
+    experiment = resolve_experiment(suite, variants, overrides, storage=NOT_STORED)
+    return {arm.variant.name: arm.evaluation for arm in experiment.arms}
 
 
 class _ResumedExperiment(NamedTuple):
@@ -213,10 +227,12 @@ def _target_of(variant: Variant) -> dict[str, Any]:
     return {} if isinstance(variant.target, DeclaredTarget) else {"target": variant.target}
 
 
-def _new_id(suite: Suite, parts: Sequence[str]) -> str:
-    """The id of an experiment that begins now."""
+def _new_id(suite: Suite, parts: Sequence[str], store: Store | None) -> str:
+    """The id of an experiment that begins now, which the store has not."""
     now = (suite.settings.clock or clock_from_environment()).now()
-    return f"exp-{run_id(now, digest([suite.name, suite.seed, format_time(now), *parts]))}"
+    name = f"exp-{run_id(now, digest([suite.name, suite.seed, format_time(now), *parts]))}"
+    ids = (name if number == 1 else f"{name}-{number}" for number in count(1))
+    return next(known for known in ids if store is None or not store.runs(experiment=known, limit=1))
 
 
 def _beside_others(arm: Arm, arms: Sequence[Arm]) -> Arm:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -18,7 +18,6 @@ from deemster.errors import ConfigurationError, Issue, list_names, nearest
 from deemster.evaluation.evaluation_settings import USUAL_SETTINGS, EvaluationSettings
 from deemster.formats import NO_DOCUMENT, Document, NoDocument, read_document
 from deemster.formats.document import sort_issues
-from deemster.formats.environment_variables import Keys
 from deemster.formats.json_values import name_kind
 from deemster.formats.schema_validation import NonBlank, any_shape, shape_issues
 from deemster.gate.read_gate import Gate
@@ -27,6 +26,7 @@ from deemster.results.aggregator_section import AGGREGATOR_SHAPES
 from deemster.results.repetition_precision import DELTA
 from deemster.store import RunRow
 from deemster.store.run_facts import IMPORTED_FACT
+from deemster.targets.chat_prompt import WrittenPrompt
 from deemster.targets.target_section import DeclaredTarget, TargetSection, read_target
 
 SEED = 42
@@ -91,7 +91,7 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     aggregator: Annotated[Any, any_shape(*AGGREGATOR_SHAPES)] = None
     group: NonBlank | UnsetType = UNSET
     models: dict[str, ModelEntry] | UnsetType = UNSET
-    prompts: dict[str, str | dict[str, str] | list[dict[str, str]]] | UnsetType = UNSET
+    prompts: dict[str, WrittenPrompt] | UnsetType = UNSET
     calibration: NonBlank | UnsetType = UNSET
     attack: AttackSettings = AttackSettings()
 
@@ -233,7 +233,14 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
     folder = Path(path).parent
     target = None
     if "target" in root and "variants" not in root:
-        target, wrong = read_suite_target(root["target"], root, place=document.where, folder=folder, calls=calls_target)
+        target, wrong = read_target(
+            root["target"],
+            place=document.where,
+            environ=os.environ,
+            folder=folder,
+            prompts=root.get("prompts"),
+            calls=calls_target,
+        )
         issues += wrong
     if issues:
         raise ConfigurationError(sort_issues(issues))
@@ -266,34 +273,6 @@ def load_suite(path: str | Path, *, calls_target: bool = True, must_run: bool = 
         settings=_settings(declared, folder),
         calls=ModelCalls(keep_prompts=declared.keep_prompts),
     )
-
-
-def read_suite_target(
-    section: Any,
-    root: Mapping[str, Any],
-    *,
-    place: Callable[[Keys], str | None],
-    folder: Path,
-    calls: bool,
-) -> tuple[DeclaredTarget | None, list[Issue]]:
-    """The target that a section of a suite declares, and everything that is wrong with it.
-
-    Args:
-        section: The section as plain data.
-        root: The whole suite: its prompts, and its limits.
-        place: Gives the place of a value by its path, `target` first.
-        folder: What its paths are relative to.
-        calls: Whether it is going to be called; otherwise the variables it names need not be set.
-    """
-    target, issues = read_target(
-        section, place=place, environ=os.environ, folder=folder, prompts=root.get("prompts"), calls=calls
-    )
-    limits = root.get("limits")
-    concurrency = limits.get("concurrency") if isinstance(limits, Mapping) else None
-    if target is not None and target.kind == "chat" and isinstance(concurrency, int):
-        # Otherwise the model says how many questions may be under way.
-        target = target.with_concurrency(concurrency)
-    return target, issues
 
 
 def _read_map(path: Path) -> Document:

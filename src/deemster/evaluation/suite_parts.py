@@ -17,7 +17,7 @@ from deemster.engine.model_access import (
     complete_model_access,
     read_model_access,
 )
-from deemster.engine.run_plan import Target
+from deemster.engine.run_plan import Target, asks_models
 from deemster.errors import ConfigurationError, Issue, did_you_mean, list_names
 from deemster.evaluation.suite import Suite
 from deemster.formats import missing_file
@@ -103,7 +103,7 @@ def resolve_target(suite: Suite, *, target: Any, outputs: GivenOutputs | None, o
 
 def _allowed_target(target: Target, *, offline: bool, locate: Callable[[], str | None] = lambda: None) -> Target:
     """A target, unless it is reached over a network that must not be used."""
-    if offline and not getattr(target, "is_local", True):
+    if offline and not getattr(target, "is_local", True) and not asks_models(target):
         message = "`offline` asks nothing over the network, and the target is an address elsewhere."
         raise ConfigurationError(Issue(message, locate()))
     return target
@@ -235,11 +235,12 @@ def resolve_models(
         raise ConfigurationError(issues)
 
     scorers = [metric for metric in metrics if hasattr(metric, "script")]
-    asking_target = [target] if hasattr(target, "script") else []
+    asking_target = [target] if asks_models(target) else []
     if suite.models is None and not scorers and not asking_target and suite.origin is not None:
         return ModelAccess()
 
     access = suite_models(suite, limits, calls=calls)
+    access = access._replace(roles={**access.roles, **getattr(target, "own_roles", {})})
     for asking, key in ((scorers, "metrics"), (asking_target, "target")):
         try:
             access = complete_model_access(access, asking)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
@@ -13,10 +14,10 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, list_names
-from deemster.evaluation.suite import Suite, read_suite_target
+from deemster.evaluation.suite import Suite
 from deemster.formats.schema_validation import shape_issues
 from deemster.gate import Gate
-from deemster.targets.target_section import TargetSection
+from deemster.targets.target_section import TargetSection, read_target
 
 # More than anyone reads side by side; a grid comes to it quickly.
 MOST_VARIANTS = 200
@@ -68,16 +69,16 @@ def suite_variants(suite: Suite, *, calls_target: bool = True) -> list[Variant]:
     Raises:
         ConfigurationError: Something in them cannot be used; all issues are listed.
     """
-    root = suite.document.value
     variants: list[Variant] = []
     issues: list[Issue] = []
 
     for override in _overrides(suite):
-        target, wrong = read_suite_target(
-            _joined_target(root.get("target", {}), override.section),
-            root,
+        target, wrong = read_target(
+            _joined_target(suite.document.value.get("target", {}), override.section),
             place=partial(_place, suite, override),
+            environ=os.environ,
             folder=suite.folder or Path(),
+            prompts=suite.prompts,
             calls=calls_target,
         )
         issues += wrong

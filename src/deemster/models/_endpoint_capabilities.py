@@ -16,6 +16,8 @@ REASONING_ROOM = 16_384
 # Some answer 403 to those who may not have log-probabilities.
 _PARAMETER_ERRORS = frozenset({400, 403, 422})
 _LONGER_NAME = "max_completion_tokens"
+# What says how the model chooses its words.
+_CHOICES = ("temperature", "top_p", "seed")
 _FORMAT = re.compile(
     r"response.?(?:format|schema)|json.?(?:schema|object)|structured.?output|additional.?properties|guided|grammar"
     r"|output.?config",
@@ -90,7 +92,7 @@ class EndpointCapabilities:
             used = sent["response_format"]["type"] if "response_format" in sent else "json_object"
             self.form = max(self.form, FORMS.index(used) + 1)
             return True
-        for name in ("seed", "temperature"):
+        for name in _CHOICES:
             own_name = self.names.get(name, name)
             if own_name in ours and _names(complaint, own_name):
                 self.refused.add(name)
@@ -103,7 +105,7 @@ class EndpointCapabilities:
 
     def note(self, model: str) -> str | None:
         """What a person should know of it, because the answers depend on it."""
-        missing = [name for name in ("temperature", "seed") if name in self.refused]
+        missing = [name for name in _CHOICES if name in self.refused]
         return (
             f"`{model}` takes no {' and no '.join(missing)}: it was asked without, so its answers may vary."
             if missing

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from deemster.models._endpoint_capabilities import EndpointCapabilities
-from deemster.models.http_endpoint import Endpoint, error_message
+from deemster.models.http_endpoint import Endpoint, HttpResponse, error_message
 from deemster.models.model_client import ModelFailure
 from deemster.models.provider_usage import ReportedUsage, parse_usage
 from deemster.models.secret_redaction import hash_named_secrets, named_secrets, redact_answer
@@ -19,6 +19,7 @@ from deemster.records import Answer, Ask, Token, Usage
 _LONGEST_NAME = 256
 NOTHING = msgspec.Raw(b"null")
 _LIMITS = ("max_tokens", "max_completion_tokens")
+_FILTERED = "content_filter"
 
 
 class ChatReply(NamedTuple):
@@ -167,12 +168,17 @@ class HttpChat(HttpClient):
                     may_grow=not room and self._may_grow(ask),
                     may_be_empty=ask.parameters is not None,
                 )
+            if ask.parameters is not None and _is_filtered(response):
+                return Answer(text="", model=self.model, finish=_FILTERED)
             if not self.capabilities.learn(response.status, response.body, sent=sent, extra=self._fixed(ask)):
                 raise self._endpoint.refusal(response)
 
     def request(self, ask: Ask) -> dict[str, Any]:
         """The body of the request that asks a question, without what the endpoint has refused."""
-        return self.capabilities.adapt(self._body(ask), self._fixed(ask))
+        body = self._body(ask)
+        if ask.parameters is not None and "top_p" in ask.parameters:
+            body["top_p"] = ask.parameters["top_p"]
+        return self.capabilities.adapt(body, self._fixed(ask))
 
     def most_tokens(self, ask: Ask) -> int | None:
         """The most tokens that the answer to a question can have, `extra` considered; None for no limit."""
@@ -212,7 +218,10 @@ class HttpChat(HttpClient):
         if ask.max_tokens is not None:
             for name in _LIMITS:
                 extra.pop(name, None)
-        return extra | {self._spellings.get(name, name): value for name, value in ask.parameters.items()}
+        said = {self._spellings.get(name, name): value for name, value in ask.parameters.items()}
+        # As a temperature, it is left out where the model takes none.
+        said.pop("top_p", None)
+        return {name: value for name, value in extra.items() if name not in ask.parameters} | said
 
     def _extra_sets_limit(self, ask: Ask) -> bool:
         """Whether `extra` says how long an answer may be."""
@@ -254,6 +263,11 @@ class HttpChat(HttpClient):
             finish=reply.finish,
         )
         return redact_answer(answer, self.secrets)
+
+
+def _is_filtered(response: HttpResponse) -> bool:
+    """Whether a filter refused a prompt, which Azure says with an error in place of an answer."""
+    return response.status == 400 and f'"{_FILTERED}"'.encode() in response.body
 
 
 def _spent(body: bytes) -> Usage | None:

@@ -23,6 +23,8 @@ from deemster.records.model_requests import Script as Script
 from deemster.records.model_requests import Scripts as Scripts
 from deemster.records.model_requests import Token as Token
 from deemster.records.model_requests import Vectors as Vectors
+from deemster.records.output import BROKEN_OFF as BROKEN_OFF
+from deemster.records.output import BrokenOff as BrokenOff
 from deemster.records.output import Output as Output
 from deemster.records.sample import Sample as Sample
 from deemster.records.sample_facts import SampleContent as SampleContent

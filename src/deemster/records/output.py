@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
 from deemster.records.field_checks import decode_record
 from deemster.records.trajectory import Trajectory
 from deemster.records.usage import Usage
+
+# Why an answer ends early.
+BrokenOff: TypeAlias = Literal["length", "content_filter"]
+BROKEN_OFF: tuple[BrokenOff, ...] = get_args(BrokenOff)
 
 
 class Output(msgspec.Struct, frozen=True, gc=False, tag="output"):
@@ -32,7 +36,7 @@ class Output(msgspec.Struct, frozen=True, gc=False, tag="output"):
     trajectory: Trajectory | None = None
     usage: Usage | None = None
     model: str | None = None
-    broken_off: Literal["length", "content_filter"] | None = None
+    broken_off: BrokenOff | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):

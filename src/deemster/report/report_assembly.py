@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+import msgspec
+
 from deemster.formats.streamed_list import Stream
 from deemster.records import (
     Execution,
@@ -164,6 +166,7 @@ def execution_entry(
             if is_applied
         },
         usage=None if output is None else output.usage,
+        broken_off=msgspec.UNSET if output is None or output.broken_off is None else output.broken_off,
     )
 
 

@@ -10,7 +10,7 @@ import msgspec
 from deemster.datasets import SelectedPart
 from deemster.errors import list_first
 from deemster.formats.schema_validation import Share
-from deemster.records import Cause, Trajectory, Usage
+from deemster.records import BrokenOff, Cause, Trajectory, Usage
 
 
 class RunEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,7 +102,10 @@ NOT_APPLICABLE = "not_applicable"
 
 
 class ExecutionEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
-    """One sample in one repetition; `usage` is what the target used for its output, where it says so."""
+    """One sample in one repetition.
+
+    `usage` is what the target used for its output, where it says so; `broken_off` is there where the output ends early.
+    """
 
     id: str
     repetition: int
@@ -115,6 +118,7 @@ class ExecutionEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid
     # A metric that does not apply has no mark.
     marks: Marks
     usage: Usage | None = None
+    broken_off: BrokenOff | msgspec.UnsetType = msgspec.UNSET
 
 
 class FailureEntry(msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):

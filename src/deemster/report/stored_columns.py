@@ -62,6 +62,7 @@ class _Block(msgspec.Struct, array_like=True):
     outputs: bytes
     usage: bytes | None
     output_chars: bytes | None = None
+    broken_off: bytes | None = None
 
 
 class _Panels(msgspec.Struct):
@@ -192,6 +193,7 @@ def _blocks(samples: ColumnSamples, table: MarkTable) -> Iterator[bytes]:
             outputs=table.outputs[start:stop].tobytes(),
             usage=None if table.usage is None else table.usage[start:stop].tobytes(),
             output_chars=table.output_chars[start:stop].tobytes(),
+            broken_off=table.broken_off[start:stop].tobytes() if table.broken_off.any() else None,
         )
         yield zlib.compress(_encode(whole), _LEVEL)
         start = stop
@@ -282,7 +284,7 @@ def load_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tupl
             ends[start + 1 : stop + 1] = block_ends + len(ids)
             ids += block.ids
             digests[start:stop] = np.frombuffer(block.digests, dtype=np.uint8).reshape(-1, 32)
-            for name in ("scores", "causes", "passed", "outputs", "output_chars"):
+            for name in ("scores", "causes", "passed", "outputs", "output_chars", "broken_off"):
                 body, column = getattr(block, name), getattr(table, name)
                 if body is not None:
                     column[start:stop] = _rows(body, column)

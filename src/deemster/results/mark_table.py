@@ -18,7 +18,18 @@ from numpy.typing import NDArray
 from deemster.errors import ConfigurationError, Issue
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats.json_values import json_bytes
-from deemster.records import CAUSES, Execution, MetricCard, MetricScore, NotApplicable, Output, TargetFailure, Usage
+from deemster.records import (
+    BROKEN_OFF,
+    CAUSES,
+    BrokenOff,
+    Execution,
+    MetricCard,
+    MetricScore,
+    NotApplicable,
+    Output,
+    TargetFailure,
+    Usage,
+)
 from deemster.records.marks import failed_votes
 from deemster.results.metric_aggregators import Aggregator, aggregator_name, narrow_aggregator, result_from_mark
 from deemster.results.metric_summary import (
@@ -255,6 +266,8 @@ class MarkTable:
         aggregator: Makes one result of the marks of an execution; None if the run has none.
 
     Attributes:
+        broken_off: Why each output ends early, by sample and repetition: 1 + its place in `BROKEN_OFF`, and 0 where it
+            does not.
         counted: How many executions were added.
         clusters: The number of each sample's cluster; None where samples stand alone.
         outputs: A digest of each output, by sample and repetition; 0 where there is none.
@@ -279,6 +292,7 @@ class MarkTable:
             self.aggregates = AggregateColumns(aggregator, names, samples=samples, repetitions=repetitions)
         self.outputs: NDArray[np.int64] = np.zeros((samples, repetitions), dtype=np.int64)
         self.output_chars: NDArray[np.int32] = np.full((samples, repetitions), -1, dtype=np.int32)
+        self.broken_off: NDArray[np.uint8] = np.zeros((samples, repetitions), dtype=np.uint8)
         self.usage: NDArray[np.float64] | None = None
         self.counted = 0
         self.target_failures = 0
@@ -399,7 +413,7 @@ class MarkTable:
             rows: For each sample, whether it is taken from there.
         """
         mixed = copy.copy(self)
-        for name in ("scores", "causes", "passed", "outputs", "output_chars"):
+        for name in ("scores", "causes", "passed", "outputs", "output_chars", "broken_off"):
             setattr(mixed, name, _with_rows(getattr(self, name), getattr(other, name), rows))
         if self.aggregates is not None and other.aggregates is not None:
             mixed.aggregates = copy.copy(self.aggregates)
@@ -444,6 +458,8 @@ class MarkTable:
             at = execution.position, execution.repetition
             self.outputs[at] = output_digest(answer.text, answer.retrieved, answer.trajectory)
             self.output_chars[at] = len(answer.text) if execution.cut is None else execution.cut.chars
+            if answer.broken_off is not None:
+                self.note_broken_off(at, answer.broken_off)
             if answer.usage is not None:
                 self.target_usage.add(answer.usage, model=answer.model)
                 self.note_usage(at, answer.usage)
@@ -451,6 +467,15 @@ class MarkTable:
                 self.without_usage += 1
         elif isinstance(answer, TargetFailure):
             self.target_failures += 1
+
+    def note_broken_off(self, at: tuple[int, int], reason: BrokenOff) -> None:
+        """Note that an output ends early.
+
+        Args:
+            at: The place of its sample in the dataset, and its repetition.
+            reason: Why it does.
+        """
+        self.broken_off[at] = 1 + BROKEN_OFF.index(reason)
 
     def note_usage(self, at: tuple[int, int], usage: Usage) -> None:
         """Note what the target used for an output.

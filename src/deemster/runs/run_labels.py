@@ -65,7 +65,7 @@ def viewer_labels(store: Store, run: str, *, warn: Callable[[str], None]) -> lis
             probability=label.probability,
             repetition=label.repetition,
             text=label.verdict or "",
-            is_drawn=label.order == "random",
+            is_drawn=label.is_drawn,
         )
         for label in given
     ]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from deemster.errors import StoreError, did_you_mean, list_names, nearest
+from deemster.errors import StoreError, did_you_mean, list_names, nearest, plural
 from deemster.store._baseline_table import find_baseline
 from deemster.store._database import Connection, storage_error, store_error
 from deemster.store._row_encoding import clean_text
@@ -94,6 +94,9 @@ def find_run(
 def _find_latest(connection: Connection, where: str, kind: str | None) -> RunRow:
     conditions = {"kind <> ?": _SERVING} if kind is None else {"kind = ?": kind}
     for run in find_runs(connection, where, conditions, limit=1):
+        beside = [] if run.experiment is None else _runs_of_experiment(connection, where, run.experiment)
+        if len(beside) > 1:
+            raise _is_experiment("latest", beside, where)
         return run
     raise store_error(where, "The store holds no run yet.")
 
@@ -175,17 +178,33 @@ def _find_in_experiment(connection: Connection, where: str, name: str) -> RunRow
     if experiment is None:
         return None
 
-    runs = find_runs(connection, where, {"experiment = ?": experiment}, on_damage=lambda _: None)
+    runs = _runs_of_experiment(connection, where, experiment)
     labels = [str(run.facts.get("label")) for run in runs]
     if label not in labels:
-        hint = did_you_mean(label, reversed(labels))
+        hint = did_you_mean(label, labels)
         raise store_error(where, f"The experiment `{experiment}` has no run `{label}`. {hint}")
     return runs[labels.index(label)]
+
+
+def _runs_of_experiment(connection: Connection, where: str, experiment: str) -> list[RunRow]:
+    """The runs of an experiment, in the order in which they began."""
+    conditions = {"experiment = ?": experiment, "kind <> ?": _SERVING}
+    return find_runs(connection, where, conditions, on_damage=lambda _: None)[::-1]
+
+
+def _is_experiment(name: str, runs: list[RunRow], where: str) -> StoreError:
+    """The error where an experiment is named and one run is wanted."""
+    names = list_names(f"{name}/{run.facts.get('label')}" for run in runs)
+    return store_error(where, f"`{name}` is an experiment of {plural(len(runs), 'run')}. Name one: {names}.")
 
 
 def _no_such_run(connection: Connection, where: str, name: str) -> StoreError:
     if name == "baseline":
         return store_error(where, "There is no baseline yet. `deemster baseline RUN` makes a run the baseline.")
+
+    experiment = find_experiment(connection, where, name)
+    if experiment is not None:
+        return _is_experiment(name, _runs_of_experiment(connection, where, experiment), where)
 
     runs = find_runs(connection, where, {}, limit=_GUESSES, on_damage=lambda _: None)
     hint = _nearest_runs(name, runs) if runs else "It holds none yet."

@@ -195,7 +195,7 @@ class BaselineRow(msgspec.Struct, frozen=True, kw_only=True):
     facts: BaselineFacts
 
 
-LabelOrder: TypeAlias = Literal["random", "disputed", "uncertain", "chosen"]
+LabelOrder: TypeAlias = Literal["random", "efficient", "disputed", "uncertain", "chosen"]
 
 
 class LabelFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -211,8 +211,8 @@ class LabelFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         verdict: `pass` or `fail`, or the label of an option of the criterion; None for a skipped one.
         skip_reason: Why it was skipped; None for a verdict.
         note: What else the person wrote.
-        order: How the sample came to the person: drawn at random, the disputed or the uncertain first, or the person
-            chose it.
+        order: How the sample came to the person: drawn at random, evenly or more where the judge is unsure
+            (`efficient`); the disputed or the uncertain first; or the person chose it.
         probability: How probable it was that this sample is drawn; None where samples were not drawn at random.
         seed: The seed of the draw.
     """
@@ -229,6 +229,11 @@ class LabelFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     order: LabelOrder = "random"
     probability: Annotated[float, msgspec.Meta(gt=0, le=1)] | None = None
     seed: int = 0
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether the sample was drawn at random, so that the label speaks for the run."""
+        return self.order in ("random", "efficient")
 
 
 class LeaseOwner(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -12,11 +12,12 @@ from msgspec import UNSET, Meta, UnsetType
 from deemster.errors import ConfigurationError
 from deemster.formats.json_values import name_kind, to_json_value
 from deemster.formats.schema_validation import shape_issues
-from deemster.records import Answer, Ask, Invocation, Message, NoAnswer, Output, Reply, Request, TargetFailure
+from deemster.records import Answer, Ask, BrokenOff, Invocation, Message, Output, Reply, Request, TargetFailure
+from deemster.targets._gateway_reply import paid_usage, why_no_output
 from deemster.targets.chat_prompt import ChatPrompt, read_prompt
 
 # How providers say that an answer was cut, and that a filter stopped it.
-_BROKEN_OFF: Mapping[str, Literal["length", "content_filter"]] = {
+_BROKEN_OFF: Mapping[str, BrokenOff] = {
     "length": "length",
     "model_length": "length",
     "content_filter": "content_filter",
@@ -139,19 +140,13 @@ class ChatTarget:
             parameters=self._parameters,
         )
         (reply,) = yield [ask]
-        if isinstance(reply, Answer):
-            return _as_output(reply)
-        if isinstance(reply, NoAnswer) and reply.cause != "not_run":
-            return TargetFailure(reply.message)
-        return None
+        return _as_output(reply) if isinstance(reply, Answer) else why_no_output(reply)
 
 
 def _as_output(answer: Answer) -> Output:
-    # What an earlier process of the run paid for was paid for by this run.
-    own_usage = None if answer.call is None else answer.call.usage
     return Output(
         answer.text,
-        usage=own_usage or answer.usage,
+        usage=paid_usage(answer),
         model=answer.model,
         broken_off=_BROKEN_OFF.get((answer.finish or "").lower()),
     )

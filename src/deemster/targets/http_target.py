@@ -7,7 +7,7 @@ import hashlib
 import re
 import urllib.parse
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -21,13 +21,17 @@ from deemster.models.clock import Clock, SystemClock
 from deemster.models.http_endpoint import Endpoint, HttpResponse
 from deemster.models.model_call import CallFailure, ClientResult, ModelCaller
 from deemster.models.model_roles import CONCURRENCY, Role
+from deemster.models.price import Price
 from deemster.models.secret_redaction import is_secret_name, named_secrets
-from deemster.records import Invocation, Output, TargetFailure
+from deemster.records import Answer, Ask, Invocation, Message, Output, Reply, Request, TargetFailure
 from deemster.records.output import with_latency
+from deemster.targets._gateway_reply import paid_usage, why_no_output
 from deemster.targets._http_reply import ReplyPaths, parse_reply
 from deemster.targets._request_template import compile_template, is_fixed, template_issues
 from deemster.targets._target_settings import check_settings, settings_identity
 
+# No role of a suite has such a name.
+ROLE = "http target"
 METHODS = ("POST", "GET", "PUT", "PATCH")
 LONGEST = 16 * 2**20
 # A user who sets these means another address or another body.
@@ -91,9 +95,12 @@ class HttpTarget:
         api_key: Sent as `Authorization: Bearer ...`, and shown nowhere.
         hidden: Further values that must be shown nowhere.
         settings: What placeholders such as `{{settings.skill}}` stand for.
+        price: What the tokens cost that its replies report under the path `usage`; then the run's budget counts them.
+        cache: Whether its answers are kept in the cache of the run, as those of models are.
 
     Attributes:
         identity: What can change an answer beside the input.
+        roles: The role that it is asked under, where the gateway of the run asks it: where it has a price or a cache.
 
     Raises:
         ConfigurationError: Something given cannot be used.
@@ -114,6 +121,8 @@ class HttpTarget:
         api_key: str | None = None,
         hidden: Iterable[str] = (),
         settings: Mapping[str, Any] | None = None,
+        price: Price | None = None,
+        cache: bool = False,
     ) -> None:
         self._settings = check_settings(settings)
         given = dict(headers or {})
@@ -144,6 +153,11 @@ class HttpTarget:
             "http": self._identity(method, given, body),
             **settings_identity(self._settings),
         }
+        if price is not None and "usage" not in self._paths:
+            raise ConfigurationError("`price` needs `usage`, the path of the tokens in the reply, such as `usage`.")
+        self.roles = (ROLE,) if price is not None or cache else ()
+        self._prices = {} if price is None else {"": price}
+        self._is_cached = cache
         self._circuit = CircuitBreaker(self._endpoint.url)
         self._clock: Clock = SystemClock()
         # A rate limiter belongs to the event loop it was made in.
@@ -197,20 +211,60 @@ class HttpTarget:
 
     async def call_async(self, invocation: Invocation) -> Output | TargetFailure | None:
         """What the endpoint answers; a failure where it does not; None where it was not asked at all."""
-        if self._settings:
-            invocation = msgspec.structs.replace(invocation, settings=self._settings)
-        try:
-            request = self._request(invocation)
-        except LookupError as error:
-            return TargetFailure(str(error.args[0]))
-        except UnicodeEncodeError:
-            return TargetFailure("The input holds a lone surrogate, which no request can carry.")
+        request = self._request_or_failure(invocation)
+        if isinstance(request, TargetFailure):
+            return request
         key = hashlib.sha256(f"{invocation.repetition}:{invocation.id}".encode("utf-8", "surrogatepass")).digest()
         answered = await self._open_caller()[0].call(request, key=key)
         if isinstance(answered, CallFailure):
             no_answer = answered.no_answer
             return None if no_answer.cause == "not_run" else TargetFailure(no_answer.message or "")
         return with_latency(answered.value, answered.usage.latency_ms)
+
+    @property
+    def own_roles(self) -> Mapping[str, Role]:
+        """The endpoint as a model of the run, where the gateway of the run asks it."""
+        client = _EndpointModel(self, {"client": "http-target", **self.identity} if self._is_cached else None)
+        return dict.fromkeys(self.roles, msgspec.structs.replace(self._role, client=client, prices=self._prices))
+
+    def script(
+        self, invocation: Invocation
+    ) -> Generator[Sequence[Request], Sequence[Reply], Output | TargetFailure | None]:
+        """Asks the endpoint through the gateway of the run."""
+        request = self._request_or_failure(invocation)
+        if isinstance(request, TargetFailure):
+            return request
+
+        body = () if request.body is None else (Message("user", request.body.decode()),)
+        query = None if request.query is None else [list(pair) for pair in request.query]
+        ask = Ask(
+            messages=body,
+            role=ROLE,
+            temperature=None,
+            seed=None,
+            max_tokens=None,
+            subject=invocation.id,
+            parameters={"query": query},
+        )
+        (reply,) = yield [ask]
+        if not isinstance(reply, Answer):
+            return why_no_output(reply)
+        output = parse_reply(reply.text.encode(), self._paths, self._endpoint)
+        usage = paid_usage(reply)
+        if output.usage is None and usage is not None:
+            # Nobody says that a model was called.
+            usage = msgspec.structs.replace(usage, calls=0)
+        return msgspec.structs.replace(output, usage=usage)
+
+    def _request_or_failure(self, invocation: Invocation) -> TargetRequest | TargetFailure:
+        if self._settings:
+            invocation = msgspec.structs.replace(invocation, settings=self._settings)
+        try:
+            return self._request(invocation)
+        except LookupError as error:
+            return TargetFailure(str(error.args[0]))
+        except UnicodeEncodeError:
+            return TargetFailure("The input holds a lone surrogate, which no request can carry.")
 
     def _request(self, invocation: Invocation) -> TargetRequest:
         query = None
@@ -258,6 +312,38 @@ class HttpTarget:
         clean = self.secrets.redact(msgspec.json.encode(identity).decode())
         plain: dict[str, Any] = msgspec.json.decode(clean)
         return {name: value for name, value in plain.items() if value not in (None, {})}
+
+
+class _EndpointModel:
+    """The endpoint of a target as the gateway asks it: a question is a request, and an answer the text of a reply.
+
+    Args:
+        target: The target.
+        identity: Under what its answers are kept; None where they are not.
+    """
+
+    is_clean = True
+
+    def __init__(self, target: HttpTarget, identity: Mapping[str, Any] | None) -> None:
+        self._target = target
+        self.identity = identity
+        self.secrets = target.secrets
+
+    async def complete(self, ask: Ask) -> Answer:
+        """What the endpoint replies.
+
+        Raises:
+            ModelFailure: The attempt failed.
+        """
+        body = ask.messages[0].content.encode() if ask.messages else None
+        request = TargetRequest(body, None if ask.parameters is None else ask.parameters["query"])
+        response = await self._target._send(request)  # noqa: SLF001 - a part of the target
+        output = self._target._read(response, request).value  # noqa: SLF001 - a part of the target
+        return Answer(text=self.secrets.redact(response.body.decode()), usage=output.usage, model=output.model)
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._target._endpoint.close()  # noqa: SLF001 - a part of the target
 
 
 def method_issues(method: Any, body: Any) -> Iterator[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
@@ -16,10 +17,12 @@ from deemster.formats.environment_variables import Keys, read_section
 from deemster.formats.json_values import to_json_value
 from deemster.formats.schema_validation import NonBlank, Places, check_shape
 from deemster.models.model_roles import concurrency_bounds
+from deemster.models.models_section import PriceEntry
+from deemster.models.price import Price
 from deemster.models.secret_redaction import is_secret_name
 from deemster.targets._json_path import parse_path
 from deemster.targets._request_template import template_issues
-from deemster.targets.chat_prompt import PromptSource, read_prompt
+from deemster.targets.chat_prompt import PromptSource, WrittenPrompt, read_prompt
 from deemster.targets.chat_target import ChatParameters, ChatTarget
 from deemster.targets.command_target import CommandTarget, argv_issues, env_issues, program_issues
 from deemster.targets.python_target import PythonTarget
@@ -62,6 +65,8 @@ class HttpSection(msgspec.Struct, forbid_unknown_fields=True):
     max_retry_after_s: _Seconds = None
     rpm: _Count = None
     api_key_env: str | None = None
+    price: PriceEntry | None = None
+    cache: bool | None = None
 
 
 class CommandSection(msgspec.Struct, forbid_unknown_fields=True):
@@ -92,7 +97,7 @@ class TargetSection(ChatParameters, forbid_unknown_fields=True, kw_only=True):
     command: list[str] | CommandSection | UnsetType = UNSET
     outputs: str | OutputsSection | UnsetType = UNSET
     chat: NonBlank | UnsetType = UNSET
-    prompt: str | dict[str, str] | list[dict[str, str]] | UnsetType = UNSET
+    prompt: WrittenPrompt = UNSET
     settings: dict[str, Any] | UnsetType = UNSET
 
 
@@ -200,6 +205,8 @@ def _http_target(declared: DeclaredTarget) -> Any:
     request = dict(declared.settings)
     reply = ReplyPaths(**{name: request.pop(name) for name in ReplyPaths._fields if name in request})
     limits = HttpLimits(**{name: request.pop(name) for name in HttpLimits._fields if name in request})
+    if "price" in request:
+        request["price"] = Price(**{name: Decimal(str(usd)) for name, usd in request["price"].items()})
     return HttpTarget(declared.main, reply=reply, limits=limits, hidden=declared.hidden, **request)
 
 
@@ -245,7 +252,9 @@ class _Reader:
         try:
             prompt = read_prompt(section["prompt"], self._prompts)
         except ConfigurationError as error:
-            where = self._place(("target", "prompt"))
+            written = section["prompt"]
+            is_named = isinstance(written, str) and written in self._prompts.prompts
+            where = self._place(("prompts", written) if is_named else ("target", "prompt"))
             self.issues += [issue._replace(where=issue.where or where) for issue in error.issues]
             return None
         role = read.value.pop("chat")

@@ -46,7 +46,7 @@ from deemster.testing.server_replies import (
     verdict,
 )
 
-REFUSABLE = ("json_schema", "json_object", "logprobs", "max_tokens", "seed", "temperature")
+REFUSABLE = ("json_schema", "json_object", "logprobs", "max_tokens", "seed", "temperature", "top_p")
 _LARGEST = 64 * 2**20
 _START_TIMEOUT_S = 10
 _LAST_PORT = 65_535

@@ -22,6 +22,7 @@ _MESSAGE_FIELDS = frozenset(
         "tool_choice",
         "tools",
         "top_k",
+        "top_p",
     }
 )
 _UNKNOWN_KEYWORDS = ("minimum", "maximum", "minLength", "maxLength", "maxItems", "multipleOf")

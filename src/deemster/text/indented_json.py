@@ -75,7 +75,8 @@ def indented_json(value: Any, *, level: int = 0) -> str:
         return str(value)
     if isinstance(value, msgspec.Struct):
         names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
-        entries = ((name, getattr(value, field)) for name, field in names)
+        every = ((name, getattr(value, field)) for name, field in names)
+        entries = ((name, entry) for name, entry in every if entry is not msgspec.UNSET)
         if value.__struct_config__.omit_defaults:
             entries = ((name, entry) for name, entry in entries if entry is not None or name in _required(type(value)))
         return _braced(entries, level)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 
+from deemster.agreement.estimate import state_equal_labels
 from deemster.calibration.people_labels import LabelTask
 from deemster.errors import plural
 from deemster.gate.read_gate import GateRules, Rule
@@ -15,6 +17,7 @@ from deemster.judges.metric_catalog import card_spellings
 from deemster.results.metric_summary import OUTSIDE, SCORED
 from deemster.stats import ConfidenceInterval, ppi_mean, wilson
 from deemster.stats.power_analysis import label_size
+from deemster.stats.unequal_sampling import equal_sample_size
 from deemster.store import LabelFacts
 from deemster.view.opened_run import OpenedRun, row_means
 
@@ -82,6 +85,7 @@ class _Opinion:
         left_out: How many outputs have labels only because they were disputed or uncertain.
         value: The number; None without labels.
         interval: Its interval at 95 %; None where it has none.
+        equal_labels: How many labels drawn with equal probabilities would be as precise; None where they were drawn so.
         correlation: Of the judge's answers with people's; 0 where too few are labelled.
         sd: The standard deviation of people's answers: never 0, since all alike so far does not mean all alike.
         samples: How many samples there are in all.
@@ -125,7 +129,7 @@ class _Opinion:
             key = label.position, label.repetition
             if worth is None:
                 continue
-            if label.order != "random":
+            if not label.is_drawn:
                 chosen.add(key)
                 continue
             answers.setdefault(key, []).append(worth)
@@ -144,6 +148,7 @@ class _Opinion:
         # As if two more were best and two worst.
         self.sd = float(np.std([*truth, 0.0, 0.0, 1.0, 1.0]))
         self.correlation = 0.0
+        self.equal_labels: float | None = None
         self.value: float | None = None
         self.interval: ConfidenceInterval | None = None
         if not by_sample:
@@ -156,6 +161,7 @@ class _Opinion:
         else:
             plain = ppi_mean(truth, np.zeros(self.n), (), weights=weights, bounds=(0.0, 1.0))
             self.value, self.interval = plain.value, plain.interval
+            self.equal_labels = None if weights is None else equal_sample_size(truth, weights)
 
         known = ~np.isnan(judged)
         if known.sum() < _FEW or truth[known].std() == 0 or judged[known].std() == 0:
@@ -169,12 +175,14 @@ class _Opinion:
             shares = None if weights is None else weights[known]
             helped = ppi_mean(truth[known], judged[known], means[others], weights=shares, bounds=(0.0, 1.0))
             self.value, self.interval = helped.value, helped.interval
+            if shares is not None:
+                self.equal_labels = equal_sample_size(truth[known] - (helped.lam or 0.0) * judged[known], shares)
 
     def narrow(self) -> dict[str, Any]:
         """The labels that give the number to a useful precision."""
         goal = min(self._labels_for(_HALF_WIDTH), self.samples)
         because = f"{plural(goal, 'label')} drawn at random give it ± {_HALF_WIDTH} at 95 %{self._help}."
-        return self._entry(self.what, because, more=min(max(0, goal - self.n), self.open))
+        return self._entry(self.what, because, more=self._more(goal))
 
     def settle(self, rule: Rule) -> dict[str, Any]:
         """The labels that settle a rule of the gate."""
@@ -194,8 +202,13 @@ class _Opinion:
             f"{so_far}, and labels drawn at random tell it from {rule.bound:g} once the interval is ± {apart:.3f}."
         )
         # A plan rests on the normal law; while the interval holds the bound, at least one more label is needed.
-        more = min(max(1, self._labels_for(max(apart, _NEAREST)) - self.n), self.open)
+        more = min(max(1, self._more(self._labels_for(max(apart, _NEAREST)))), self.open)
         return self._entry(what, because, more=more)
+
+    def _more(self, goal: int) -> int:
+        """How many more labels make the given ones worth so many at random, if they are drawn as these were."""
+        needed = goal if self.equal_labels is None else math.ceil(goal * self.n / self.equal_labels)
+        return min(max(0, needed - self.n), self.open)
 
     def _labels_for(self, half_width: float) -> int:
         return label_size(half_width, correlation=self.correlation, sd=self.sd, samples=self.samples).value
@@ -205,6 +218,8 @@ class _Opinion:
         return f", with the help of the judge (correlation {self.correlation:.2f})" if self.correlation else ""
 
     def _entry(self, what: str, because: str, *, more: int = 0) -> dict[str, Any]:
+        if self.equal_labels is not None:
+            because += f" {plural(self.n, 'label')}; {state_equal_labels(self.equal_labels)}."
         if self.left_out:
             do = "does" if self.left_out == 1 else "do"
             because += f" {plural(self.left_out, 'output')} with labels {do} not count: not drawn at random."

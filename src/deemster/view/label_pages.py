@@ -173,7 +173,7 @@ class LabelDesk:
             "verdict": request.verdict,
             "skip_reason": request.skip_reason,
             "note": request.note or None,
-            "order": self.settings.order,
+            "order": self._order_of(request.position),
             "probability": self.queue.probabilities.get(request.position),
             "seed": self.settings.seed,
         }
@@ -182,6 +182,12 @@ class LabelDesk:
             return msgspec.convert(label, LabelFacts)
         except msgspec.ValidationError as error:
             raise InputError(f"This is no label: {error}.") from None
+
+    def _order_of(self, position: int) -> str:
+        """How a sample came to the person: one that an unequal draw left out was chosen, since it has no weight."""
+        order = self.settings.order
+        is_left_out = order == "efficient" and position not in self.queue.probabilities
+        return "chosen" if is_left_out else order
 
     def undo(self) -> UndoneLabel:
         """Take the person's last label back.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.calibration.label_sheet import draw_places
+from deemster.calibration.label_uncertainty import draw_efficiently
 from deemster.calibration.people_labels import LabelTask
 from deemster.errors import InputError, did_you_mean
 from deemster.store.run_facts import LabelFacts, LabelOrder
@@ -21,6 +22,9 @@ _SAID = {
     " run.",
     "random": "{n:,} of {total:,} samples, drawn at random with seed {seed}: each had the probability {share:.4g} to be"
     " drawn. Numbers from these labels hold for the whole run.",
+    "efficient": "{n:,} of {total:,} samples, drawn at random with seed {seed}, more of those of which the judge is not"
+    " sure: each had a probability of its own, from {low:.2g} to {high:.2g}, and numbers are weighted by it. They hold"
+    " for the whole run.",
     "disputed": "The disputed samples first: people disagree with each other or with the judge, then repetitions or"
     " judges disagree. They were not drawn at random: numbers from these labels do not hold for the whole run.",
     "uncertain": "The samples first whose scores lie nearest to the threshold. They were not drawn at random: numbers"
@@ -35,8 +39,8 @@ class QueueRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     Attributes:
         run: The run.
-        order: Drawn at random, the disputed or the uncertain first, or in the order of the dataset for a person who
-            chooses.
+        order: Drawn at random, evenly or more where the judge is unsure; the disputed or the uncertain first; or in the
+            order of the dataset for a person who chooses.
         metrics: The metrics that are labelled; empty for the usual ones.
         n: How many samples the queue has at most.
         seed: The seed of the draw.
@@ -112,12 +116,14 @@ def draw_queue(
     answered = run.answered()
     total = len(answered)
     n = min(settings.n, total)
-    if settings.order == "random":
+    if settings.order == "random" or (settings.order == "efficient" and n == total):
         drawn = draw_places([answered], n, seed=settings.seed)
         said = _SAID["all" if n == total else "random"].format(
             n=n, total=total, seed=settings.seed, share=n / total if total else 0
         )
         return LabelQueue(list(drawn), {place: share for place, (_, share) in drawn.items()}, said)
+    if settings.order == "efficient":
+        return _draw_efficiently(run, settings, tasks, answered)
     if settings.order == "chosen":
         return LabelQueue(answered[:n], {}, _SAID[settings.order])
     names = dict.fromkeys(task.metric or task.criterion for task in tasks)
@@ -129,6 +135,22 @@ def draw_queue(
     has_output = set(answered)
     ranked = [position for position in np.lexsort(keys).tolist() if position in has_output]
     return LabelQueue(ranked[:n], {}, _SAID[settings.order])
+
+
+def _draw_efficiently(
+    run: OpenedRun, settings: QueueRequest, tasks: Sequence[LabelTask], answered: Sequence[int]
+) -> LabelQueue:
+    """A random part of the samples, with more of those about which the judge is not sure."""
+    drawn = draw_efficiently(run.label_spreads(tasks)[list(answered)], settings.n, seed=settings.seed)
+    chances = {answered[item]: chance for item, chance in drawn.items()}
+    said = _SAID["efficient"].format(
+        n=len(chances),
+        total=len(answered),
+        seed=settings.seed,
+        low=min(chances.values(), default=0),
+        high=max(chances.values(), default=0),
+    )
+    return LabelQueue(list(chances), chances, said)
 
 
 def _distances(run: OpenedRun, places: Sequence[int]) -> NDArray[np.float64]:

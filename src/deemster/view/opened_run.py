@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from deemster.calibration.label_uncertainty import Opinion, run_opinions, sample_spreads
 from deemster.calibration.people_labels import LabelTask, criterion_entry
 from deemster.datasets.human_labels import FAIL, PASS
 from deemster.errors import ReportError
@@ -45,6 +46,7 @@ class OpenedRun:
     def __init__(self, store: Store, row: RunRow) -> None:
         self.store, self.row = store, row
         self.found: OrderedDict[Any, NDArray[np.int32]] = OrderedDict()
+        self._spreads: dict[tuple[tuple[str, str], ...], NDArray[np.float64]] = {}
         self._lock = threading.RLock()
         self._read_s = 0.0
         self._read_at = time.monotonic()
@@ -193,6 +195,28 @@ class OpenedRun:
         """
         shares = np.maximum(self.pass_counts(places), 0) / self.table.repetitions
         return np.minimum(shares, 1 - shares)
+
+    def label_spreads(self, tasks: Sequence[LabelTask]) -> NDArray[np.float64]:
+        """How far a person may be from the judge on each sample, by what the judge shows of its doubts.
+
+        Args:
+            tasks: The questions that a person is asked.
+
+        Raises:
+            StoreError: The store fails.
+        """
+        key = tuple(task.key for task in tasks)
+        with self._lock:
+            if key not in self._spreads:
+                self._spreads[key] = self._timed(lambda: sample_spreads(self._opinions(tasks)))
+            return self._spreads[key]
+
+    def _opinions(self, tasks: Sequence[LabelTask]) -> Iterator[list[list[Opinion]]]:
+        """What the judge thinks of each sample, question by question."""
+        names = self.names
+        for _, executions in self.store.samples_at(self.row.id, range(self.row.samples)):
+            marks = [dict(zip(names, execution.marks, strict=True)) for execution in executions]
+            yield run_opinions(marks, tasks)
 
     def verdict(self, position: int, repetition: int, task: LabelTask) -> str | None:
         """What was decided about a sample: `pass` or `fail` by a metric, or the verdict on a criterion; None for none.

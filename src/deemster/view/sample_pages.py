@@ -17,6 +17,7 @@ from deemster.report.failing_samples import quoted_text
 from deemster.report.kept_details import kept_details
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import MarkEntry, ScoreEntry
+from deemster.report.sample_report import KeptDetails
 from deemster.results import SampleEntry
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import OUTSIDE, SCORED
@@ -145,17 +146,18 @@ def whole_sample(run: OpenedRun, position: int, query: SampleQuery | None = None
     """
     stored = sample_at(run, position)
     (answer,) = sample_answers(run, [stored])
-    remark = add_prompts(run, position, answer.executions)
+    kept = add_prompts(run, position, answer.executions)
     return {
         **msgspec.structs.asdict(answer),
-        "prompts_remark": remark,
+        "prompt": [message._asdict() for message in kept.asked_target(answer.input)] or None,
+        "prompts_remark": kept.remark or None,
         **neighbours(find_samples(run, query or SampleQuery()), position),
         "other_runs": list(_in_other_runs(run, stored[0])),
     }
 
 
-def add_prompts(run: OpenedRun, position: int, executions: Sequence[ExecutionAnswer]) -> str | None:
-    """Add to the repetitions of a sample what judges were asked and replied; what is said of prompts that are missing.
+def add_prompts(run: OpenedRun, position: int, executions: Sequence[ExecutionAnswer]) -> KeptDetails:
+    """Add to the repetitions of a sample what judges were asked and replied; all that is kept beside its report.
 
     Args:
         run: The run.
@@ -172,7 +174,7 @@ def add_prompts(run: OpenedRun, position: int, executions: Sequence[ExecutionAns
             for (repetition, name), exchanges in (kept.prompts or {}).items()
             if repetition == execution.repetition
         }
-    return kept.remark or None
+    return kept
 
 
 def sample_answers(

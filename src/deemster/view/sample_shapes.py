@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from deemster.judges.item_grading import ItemGrading
-from deemster.records import Trajectory, Usage
+from deemster.records import BrokenOff, Trajectory, Usage
 
 
 class MetricCell(msgspec.Struct, frozen=True):
@@ -81,6 +81,7 @@ class ExecutionAnswer(msgspec.Struct, kw_only=True):
     model: str | None
     failure: FailureAnswer | None
     votes: dict[str, Any]
+    broken_off: BrokenOff | msgspec.UnsetType = msgspec.UNSET
     prompts: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -5,14 +5,21 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 import numpy as np
 
 from deemster import __version__
-from deemster.comparison.without_text import WITHOUT_TEXT, TextRemover, comparison_without_text, report_without_text
+from deemster.comparison.experiment_source import named_experiment
+from deemster.comparison.without_text import (
+    WITHOUT_TEXT,
+    TextRemover,
+    comparison_without_text,
+    experiment_without_text,
+    report_without_text,
+)
 from deemster.errors import Issue, ReportError
 from deemster.formats.atomic_write import folder_aside
 from deemster.report.build_report import batches
@@ -20,6 +27,14 @@ from deemster.report.report_entries import PrivacyEntry
 from deemster.report.stored_report import quoted_details, stored_report
 from deemster.store import Store
 from deemster.view.comparison_pages import ChangeQuery, OpenedComparison, change_rows
+from deemster.view.experiment_pages import (
+    ExperimentCache,
+    OpenedExperiment,
+    experiment_answer,
+    experiment_page,
+    grid_columns,
+    grid_rows,
+)
 from deemster.view.opened_grading import SEEN
 from deemster.view.opened_run import OpenedRun
 from deemster.view.run_agreement import agreement_page
@@ -34,9 +49,31 @@ from deemster.view.viewer_api import encode_answer, static_file
 MOST_SAMPLES = 20_000
 # The samples of one file; the front end knows this number too.
 _SAMPLES_A_FILE = 200
+# The rows of the grid of an experiment in one file, which the front end knows too: each row holds many outputs.
+_ROWS_A_FILE = 50
 _MANIFEST = Path("data") / "manifest.js"
 _MARK = "window.DEEMSTER_EXPORT"
 _PLACE = "<!-- data -->"
+
+
+class _Exported(NamedTuple):
+    """What an export shows.
+
+    Attributes:
+        store: Where the runs are.
+        runs: The runs that are named, which are compared.
+        experiments: The experiments that are named.
+    """
+
+    store: Store
+    runs: Sequence[OpenedRun]
+    experiments: Sequence[OpenedExperiment]
+
+    @property
+    def every_run(self) -> list[OpenedRun]:
+        """The runs that are named, and those of the experiments."""
+        inside = (run for experiment in self.experiments for run in experiment.runs)
+        return list(dict.fromkeys([*self.runs, *inside]))
 
 
 def export_viewer(store: Store, names: Sequence[str], folder: Path, *, without_text: bool = False) -> int:
@@ -44,7 +81,7 @@ def export_viewer(store: Store, names: Sequence[str], folder: Path, *, without_t
 
     Args:
         store: Where the runs are.
-        names: The runs; the first one is the baseline of the others.
+        names: The runs, of which the first one is the baseline of the others, and experiments.
         folder: Where the files go.
         without_text: Whether texts of samples, outputs and judges are left out.
 
@@ -57,14 +94,13 @@ def export_viewer(store: Store, names: Sequence[str], folder: Path, *, without_t
         StoreError: There is no such run, or the store fails.
     """
     _check_folder(folder)
-    cache = RunCache(store)
-    runs = [cache.open(name) for name in dict.fromkeys(names)]
-    for run in runs:
+    shown = _open(store, names)
+    for run in shown.every_run:
         _check_run(run)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with folder_aside(folder.parent) as aside:
-            count = _write(aside, _files(runs, without_text=without_text))
+            count = _write(aside, _files(shown, without_text=without_text))
             aside.chmod(0o755)
             if folder.exists():
                 shutil.rmtree(folder)
@@ -72,6 +108,19 @@ def export_viewer(store: Store, names: Sequence[str], folder: Path, *, without_t
     except OSError as error:
         raise ReportError(Issue(f"The export cannot be written: {error.strerror}.", str(folder))) from None
     return count
+
+
+def _open(store: Store, names: Sequence[str]) -> _Exported:
+    runs = RunCache(store)
+    experiments = ExperimentCache(runs)
+    opened_runs, opened_experiments = [], []
+    for name in dict.fromkeys(names):
+        experiment = named_experiment(store, name)
+        if experiment is None:
+            opened_runs.append(runs.open(name))
+        else:
+            opened_experiments.append(experiments.open(experiment))
+    return _Exported(store, opened_runs, opened_experiments)
 
 
 def _check_folder(folder: Path) -> None:
@@ -102,15 +151,15 @@ def _write(folder: Path, files: Iterable[tuple[str, bytes]]) -> int:
     return count
 
 
-def _files(runs: Sequence[OpenedRun], *, without_text: bool) -> Iterator[tuple[str, bytes]]:
+def _files(shown: _Exported, *, without_text: bool) -> Iterator[tuple[str, bytes]]:
     page = static_file("index.html").decode()
     yield "index.html", page.replace(_PLACE, '<script defer src="data/manifest.js"></script>').encode()
     yield "app.js", static_file("app.js")
     yield "app.css", static_file("app.css")
     privacy = WITHOUT_TEXT if without_text else PrivacyEntry()
-    about = {"version": __version__, "runs": [run.row.id for run in runs], "privacy": privacy}
+    about = {"version": __version__, "runs": [run.row.id for run in shown.every_run], "privacy": privacy}
     yield str(_MANIFEST), f"{_MARK} = {_literal(about)};\n".encode()
-    for key, value in _answers(runs, without_text=without_text):
+    for key, value in _answers(shown, without_text=without_text):
         path = "/".join(quote(part, safe=",") for part in key)
         yield (
             f"data/{path}.js",
@@ -127,9 +176,10 @@ def _literal(value: Any) -> str:
     return _text(value).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("</", "<\\/")
 
 
-def _answers(runs: Sequence[OpenedRun], *, without_text: bool) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _answers(shown: _Exported, *, without_text: bool) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every answer of the export with its key, which is its path in the API."""
-    store = runs[0].store
+    store = shown.store
+    runs = shown.every_run
     privacy = WITHOUT_TEXT if without_text else PrivacyEntry()
     baselines = {baseline.run for baseline in store.baselines()}
     yield (
@@ -143,9 +193,14 @@ def _answers(runs: Sequence[OpenedRun], *, without_text: bool) -> Iterator[tuple
         yield from (
             ((("runs", run.row.id, *key)), value) for key, value in _run_answers(run, without_text=without_text)
         )
-    if len(runs) > 1:
-        names = ",".join(run.row.id for run in runs)
-        head, rows = _comparison(OpenedComparison(runs), without_text=without_text)
+    for experiment in shown.experiments:
+        key = ("experiments", experiment.id)
+        yield from (
+            ((*key, *rest), value) for rest, value in _experiment_answers(experiment, without_text=without_text)
+        )
+    if len(shown.runs) > 1:
+        names = ",".join(run.row.id for run in shown.runs)
+        head, rows = _comparison(OpenedComparison(shown.runs), without_text=without_text)
         yield ("compare", names), head
         yield ("compare", names, "samples"), {"total": len(rows), "matched": len(rows), "offset": 0, "rows": rows}
 
@@ -266,6 +321,28 @@ def _sample_texts(answer: Mapping[str, Any]) -> dict[str, str]:
         "messages": text_words([trajectories, failures, unscored]),
         "reasons": text_words([mark["details"] for mark in marks if "details" in mark]),
     }
+
+
+def _experiment_answers(experiment: OpenedExperiment, *, without_text: bool) -> Iterator[tuple[tuple[str, ...], Any]]:
+    page = experiment_page(experiment)
+    answer = experiment.answer
+    if without_text:
+        answer = experiment_without_text(answer)
+        page["columns"] = [
+            {**column, "target": None, "run": _without_names(column["run"], hidden=True)} for column in page["columns"]
+        ]
+    yield (), page
+    yield ("answer",), experiment_answer(answer)
+    yield ("columns",), grid_columns(experiment)
+    every_column = range(len(experiment.runs))
+    for chunk, samples in enumerate(batches(range(experiment.whole.row.samples), _ROWS_A_FILE)):
+        rows = grid_rows(experiment, np.array(samples, dtype=np.int64), every_column)
+        yield ("rows", str(chunk)), [_row_without_text(row) for row in rows] if without_text else rows
+
+
+def _row_without_text(row: Mapping[str, Any]) -> dict[str, Any]:
+    cells = [cell and msgspec.structs.replace(cell, output=None) for cell in row["cells"]]
+    return {**row, "input": None, "expected": None, "cells": cells}
 
 
 def _comparison(comparison: OpenedComparison, *, without_text: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -68,6 +68,7 @@ _OTHER_KINDS = frozenset(
     }
 )
 _NO_TEXT = re.compile(r"image|imagen|veo-|canvas|nova-reel|nova-sonic|embed|tts|audio|-live|realtime", re.IGNORECASE)
+_EMBEDDINGS = frozenset({"embedding", "embeddings"})
 # Keys of a provider's config, and the setting of a chat target that says the same.
 _SETTINGS: Mapping[str, str] = {
     "temperature": "temperature",
@@ -98,7 +99,8 @@ _SENT = frozenset(
         "top_k",
     }
 )
-_OF_ADDRESS = frozenset({"apiKey", "apiKeyEnvar", "apiBaseUrl", "apiHost", "region"})
+_OF_ADDRESS = ("apiBaseUrl", "apiHost", "region")
+_OF_KEY = ("apiKey", "apiKeyEnvar")
 _PROVIDER_KEYS = frozenset({"id", "label", "config", "prompts"})
 _HTTP_KEYS = frozenset({"url", "method", "headers", "body", "transformResponse", "responseParser", "maxRetries"})
 _VARIABLE = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}|\$\{?(\w+)\}?")
@@ -209,21 +211,39 @@ def read_providers(config: Mapping[str, Any], files: ConfigFiles, left_out: Left
     return providers
 
 
-def read_grader(entry: Any, files: ConfigFiles, left_out: LeftOut, path: Sequence[str | int]) -> dict[str, Any] | None:
-    """The entry of `models` for the model that grades; None where there is no counterpart, which is noted."""
-    if isinstance(entry, dict) and not {"text", "embedding"}.isdisjoint(entry):
-        left_out.note_keys(entry, frozenset({"text"}), path, "the provider that grades")
-        entry = entry.get("text")
-    if entry is None:
-        return None
-    try:
-        for described in _described(entry, files):
-            grader = _provider(described, [], files, left_out, path)
-            if isinstance(grader, ChatProvider):
-                return dict(grader.model)
-    except LeftOutError as error:
-        left_out.note(f"the provider that grades: {error}", path)
-    return None
+def read_graders(
+    entry: Any, files: ConfigFiles, left_out: LeftOut, path: Sequence[str | int]
+) -> dict[str, Mapping[str, Any]]:
+    """The entries of `models` for the models that grade, `judge` and `embedding`; what has no counterpart is noted."""
+    graders = entry if isinstance(entry, dict) and not {"text", "embedding"}.isdisjoint(entry) else {"text": entry}
+    left_out.note_keys(graders, frozenset({"text", "embedding"}), path, "the provider that grades")
+    models: dict[str, Mapping[str, Any]] = {}
+    for kind, role in (("text", "judge"), ("embedding", "embedding")):
+        try:
+            for described in _described(graders[kind], files) if graders.get(kind) is not None else ():
+                models[role] = _grader(described, role, files, left_out, path)
+        except LeftOutError as error:
+            left_out.note(f"the provider that grades: {error}", path)
+    return models
+
+
+def _grader(
+    entry: Mapping[str, Any], role: str, files: ConfigFiles, left_out: LeftOut, path: Sequence[str | int]
+) -> Mapping[str, Any]:
+    """The model of a provider that grades.
+
+    Raises:
+        LeftOutError: It has no counterpart.
+    """
+    vendor, _, rest = entry["id"].partition(":")
+    kind, _, model = rest.partition(":")
+    if role == "embedding" and vendor in _PRESETS and kind in _EMBEDDINGS and model:
+        return _model_entry(vendor, model, as_map(entry.get("config")), left_out, (*path, "config"))
+    grader = _provider(entry, [], files, left_out, path)
+    if role == "judge" and isinstance(grader, ChatProvider):
+        left_out.note_keys(grader.settings, frozenset(), (*path, "config"), "the provider that grades")
+        return grader.model
+    raise LeftOutError(f"`{visible(entry['id'], limit=80)}` has no counterpart here")
 
 
 def _described(entry: Any, files: ConfigFiles) -> Iterator[dict[str, Any]]:
@@ -304,16 +324,17 @@ def _model_entry(
     entry: dict[str, Any] = {**_ENDPOINTS.get(vendor, {}), "model": model}
     if vendor in _PRESETS:
         entry = {"provider": _PRESETS[vendor], **entry}
-    host, url, region = (as_text(config.get(key)) for key in ("apiHost", "apiBaseUrl", "region"))
-    if url is not None:
-        entry["base_url"] = url
-    elif host is not None:
-        suffix = "openai/v1" if _PRESETS.get(vendor) == "azure" else "v1"
-        entry["base_url"] = f"https://{host}/{suffix}"
-    elif region is not None and vendor == "bedrock":
-        entry["base_url"] = f"https://bedrock-mantle.{region}.api.aws/v1"
-    if "base_url" in entry:
-        entry["base_url"] = _OF_ENVIRONMENT.sub(r"${\1}", entry["base_url"])
+    addresses = {
+        "apiBaseUrl": "{}",
+        "apiHost": "https://{}/openai/v1" if _PRESETS.get(vendor) == "azure" else "https://{}/v1",
+    }
+    if vendor == "bedrock":
+        addresses["region"] = "https://bedrock-mantle.{}.api.aws/v1"
+    for part in _OF_ADDRESS:
+        if part in config and part in addresses and "base_url" not in entry:
+            entry["base_url"] = _OF_ENVIRONMENT.sub(r"${\1}", addresses[part].format(config[part]))
+        elif part in config:
+            left_out.note(f"`{part}` of a provider's config", (*path, part))
 
     key = as_text(config.get("apiKey"))
     variable = None if key is None else _VARIABLE.fullmatch(key)
@@ -332,10 +353,10 @@ def _chat_settings(
     settings: dict[str, Any] = {}
     sent: dict[str, Any] = {}
     for key, value in config.items():
-        if key in _OF_ADDRESS:
+        if key in _OF_ADDRESS or key in _OF_KEY:
             continue
         try:
-            if key in _SETTINGS:
+            if key in _SETTINGS and _SETTINGS[key] not in settings:
                 settings[_SETTINGS[key]] = _with_files(value, files)
             elif key in _SENT:
                 sent[key] = _with_files(value, files)

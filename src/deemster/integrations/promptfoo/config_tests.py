@@ -16,7 +16,7 @@ from deemster.integrations.source_file import SourceFile
 _PARTS = ("vars", "options", "metadata")
 _TEST_KEYS = frozenset({"description", "vars", "assert", "metadata", "options"})
 _OPTION_KEYS = frozenset({"disableVarExpansion", "provider"})
-_SCENARIO_KEYS = frozenset({"config", "tests", "description"})
+_SCENARIO_KEYS = frozenset({"config", "tests"})
 # The assertions of promptfoo; in a cell of a table they stand as `not-contains: x` or `similar(0.8): x`.
 _ASSERTIONS = (
     "agent-rubric answer-relevance bleu classifier contains contains-all contains-any contains-html contains-json "
@@ -77,7 +77,7 @@ class _Entry(NamedTuple):
 
 def read_tests(config: Mapping[str, Any], files: ConfigFiles, left_out: LeftOut) -> list[ConfigTest]:
     """The tests, one for each combination of the values of variables that are lists; what is not taken in is noted."""
-    reader = _TestReader(files, left_out, _default_test(config, files, left_out))
+    reader = _TestReader(files, left_out, _Entry(as_map(config.get("defaultTest")), ("defaultTest",)))
     entries = [*reader.entries(config.get("tests"), ("tests",)), *reader.scenarios(config.get("scenarios"))]
     if not entries and not config.get("tests") and "scenarios" not in config:
         # Without tests, promptfoo asks each prompt once.
@@ -85,15 +85,16 @@ def read_tests(config: Mapping[str, Any], files: ConfigFiles, left_out: LeftOut)
     return [test for entry in entries for test in reader.tests(entry)]
 
 
-def _default_test(config: Mapping[str, Any], files: ConfigFiles, left_out: LeftOut) -> _Entry:
-    path = ("defaultTest",)
+def with_default_test(config: Mapping[str, Any], files: ConfigFiles, left_out: LeftOut) -> Mapping[str, Any]:
+    """A config with the default test in it, where that stands in another file."""
     default = config.get("defaultTest")
+    if not isinstance(default, str):
+        return config
     try:
-        if isinstance(default, str):
-            default = files.content(default)
+        return {**config, "defaultTest": files.content(default)}
     except LeftOutError as error:
-        left_out.note(f"the default test: {error}", path)
-    return _Entry(as_map(default), path)
+        left_out.note(f"the default test: {error}", ("defaultTest",))
+        return config
 
 
 class _TestReader:

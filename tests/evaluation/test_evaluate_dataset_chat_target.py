@@ -77,8 +77,11 @@ def test_answers_that_were_cut_or_filtered_are_counted():
     with pytest.warns(UserWarning, match="answer") as told:
         evaluated(model, concurrency=1)
     messages = [str(warning.message) for warning in told]
-    assert "2 of 6 answers were cut at the most tokens, first `q0`. Raise `max_tokens`, or ask for less." in messages
-    assert "1 of 6 answers was stopped by a filter of the provider, first `q3`." in messages
+    assert (
+        "2 of 6 answers were cut off at the token limit, first `q0`. Raise `max_tokens`, or ask for shorter ones."
+        in messages
+    )
+    assert "1 of 6 answers was stopped by the provider's content filter, first `q3`." in messages
 
 
 def test_second_run_with_a_cache_asks_nothing(tmp_path):
@@ -214,9 +217,11 @@ def test_target_that_cannot_be_used_is_an_error_with_its_line(suite_file, target
 
 
 def test_fault_in_a_chat_file_names_that_file(suite_file):
-    Path(suite_file.parent, "chat.yml").write_text("- { role: tool, content: x }\n", encoding="utf-8")
+    Path(suite_file.parent, "chat.yml").write_text(
+        "- { role: user, content: x }\n- { role: tool, content: x }\n", encoding="utf-8"
+    )
     suite_file.write_text(SUITE.replace('"Add: {{input.question}}"', "chat.yml"), encoding="utf-8")
-    with pytest.raises(InputError, match=r"chat\.yml.*The role of a message"):
+    with pytest.raises(InputError, match=r"chat\.yml:2: prompt\[1\]\.role must be one of"):
         load_suite(suite_file)
 
 
@@ -226,3 +231,9 @@ def test_show_has_the_prompt_as_it_was_filled_in(suite_file, monkeypatch):
     shown = CliRunner().invoke(app, ["show", "latest", "q3"]).output
     assert "Prompt\n  user: Add: 3 + 1?\n" in shown
     assert "Add:" not in CliRunner().invoke(app, ["show", "latest", "q3", "--without-text"]).output
+
+
+def test_fault_in_a_named_prompt_has_the_line_of_the_prompt(suite_file):
+    suite_file.write_text(SUITE.replace("Add: {{input.question}}", "Add: {{question}}"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"suite\.yml:4.*An entry of the input is `{{input\.question}}`"):
+        load_suite(suite_file)
