@@ -356,7 +356,14 @@ def _check_gate(gate: GateRules, table: MarkTable, dataset: Dataset) -> None:
         cohorts.update((tag, None) for sample in dataset.whole for tag in sample.tags or (None,))
     parts = [f"{card.name}/{part}" for card in table.cards for part in card.parts]
     metrics, aggregates = catalog.card_spellings(table.cards), table.aggregates is not None
-    check_gate_names(gate, metrics=metrics, cohorts=list(cohorts), aggregates=aggregates, parts=parts)
+    check_gate_names(
+        gate,
+        metrics=metrics,
+        cohorts=list(cohorts),
+        aggregates=aggregates,
+        parts=parts,
+        repetitions=table.repetitions,
+    )
 
 
 def _bound_warnings(gate: GateRules, table: MarkTable) -> list[str]:
