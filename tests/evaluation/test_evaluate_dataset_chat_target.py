@@ -217,9 +217,11 @@ def test_target_that_cannot_be_used_is_an_error_with_its_line(suite_file, target
 
 
 def test_fault_in_a_chat_file_names_that_file(suite_file):
-    Path(suite_file.parent, "chat.yml").write_text("- { role: tool, content: x }\n", encoding="utf-8")
+    Path(suite_file.parent, "chat.yml").write_text(
+        "- { role: user, content: x }\n- { role: tool, content: x }\n", encoding="utf-8"
+    )
     suite_file.write_text(SUITE.replace('"Add: {{input.question}}"', "chat.yml"), encoding="utf-8")
-    with pytest.raises(InputError, match=r"chat\.yml.*The role of a message"):
+    with pytest.raises(InputError, match=r"chat\.yml:2: prompt\[1\]\.role must be one of"):
         load_suite(suite_file)
 
 

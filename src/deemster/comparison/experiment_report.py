@@ -78,7 +78,7 @@ def _cheapest_lines(experiment: Experiment) -> Iterator[TextLine]:
         return
     proof = "is not shown to be worse"
     if cheapest.margin is not None:
-        proof = f"is worse by less than {100 * cheapest.margin:.4g} points, if at all"
+        proof = f"is worse by less than {100 * cheapest.margin:.4g} points, if at all,"
     yield (
         f"The cheapest that {proof} than ",
         DataText(cheapest.highest),
