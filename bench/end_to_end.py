@@ -1,8 +1,10 @@
 """Saved outputs scored with exact-match, end to end, against peers in separate environments.
 
 Measured is CPU time from cases in memory to a finished report object: building the dataset, scoring, aggregating.
-Imports are left out, a small run comes first and the best of three counts, on every side. Rates per CPU second are
-compared, since the peers get fewer samples. All tools must count the same passes. The line "command line" is a
+Imports are left out. The first call and the best of three more are rows of their own, on every side. Rates per CPU
+second are compared, since the peers get fewer samples; the first call has as many on every side.
+
+All tools must count the same passes. The line "command line" is a
 complete `deemster run`: start, JSONL files in, JSON report out. Peak memory is that of a process with as many samples
 as the peers get. "From the start" is the CPU time of a process that starts, imports the tool, and evaluates one sample
 four times.
@@ -15,6 +17,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from environments import ASKED, environment, exists, python, version
 from measured_rows import OURS, other_tool, record_row, run_measured
@@ -24,6 +27,7 @@ import deemster as dm
 HERE = Path(__file__).parent
 REPEATS = 3
 WORK = "saved outputs scored with exact-match"
+UNIT = "µs a sample"
 GOALS = {"pydantic-evals": 5, "deepeval": 30, "inspect-ai": 100, "ragas": None, "promptfoo": None}
 
 
@@ -47,7 +51,7 @@ def rows(given):
     ]
 
 
-def ours(given):
+def ours(given, repeats=REPEATS):
     """The least CPU time of a few runs, with and without building the dataset."""
 
     def built():
@@ -57,7 +61,7 @@ def ours(given):
         return dm.evaluate(dataset, outputs={case["id"]: case["output"] for case in given}, metrics=["exact-match"])
 
     whole, alone = [], []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         start = time.process_time()
         dataset = built()
         between = time.process_time()
@@ -84,9 +88,11 @@ def command_line(given, folder):
 def own_process(path):
     """Runs in a separate process: prints what a peer prints."""
     given = json.loads(path.read_text())
-    ours(given[:10])
+    start = time.process_time()
+    ours(given, repeats=1)
+    first = time.process_time() - start
     seconds, _, passed = ours(given)
-    print(seconds, passed)
+    print(first, seconds, passed)
 
 
 def child(name, given, folder):
@@ -100,11 +106,21 @@ def child(name, given, folder):
 
 
 def measured(name, few, folder):
-    """CPU seconds, passes and peak MB of a tool in its own process, and the CPU seconds from a start to a result."""
+    """What a tool needs in a process of its own."""
     done = run_measured(*child(name, few, folder))
-    seconds, passed = done.printed.split()[-2:]
+    first, seconds, passed = done.printed.split()[-3:]
     start_s = min(run_measured(*child(name, few[:1], folder)).cpu_s for _ in range(REPEATS))
-    return float(seconds), int(passed), done.peak_mb, start_s
+    return Figures(float(first), float(seconds), int(passed), done.peak_mb, start_s)
+
+
+class Figures(NamedTuple):
+    """CPU seconds of a tool, of the first call, of a later one and from the start of a process; passes and peak MB."""
+
+    first_s: float
+    seconds: float
+    passed: int
+    peak_mb: float
+    start_s: float
 
 
 def line(name, samples, seconds, note=""):
@@ -114,28 +130,37 @@ def line(name, samples, seconds, note=""):
     )
 
 
-def hand_over(tool, release, count, figures, goal=None):
-    """The rows of a tool: its rate and its start."""
-    seconds, _, peak_mb, start_s = figures
-    more = {"version": release, "cpu_s": seconds, "peak_mb": peak_mb, "goal": goal}
-    record_row(
-        "saved outputs scored with exact-match", tool, seconds / count * 1e6, "µs a sample", samples=count, **more
+def say_more(figures, few):
+    print(
+        f"  first call {figures.first_s / len(few) * 1e6:.0f} µs a sample of {len(few):,}; "
+        f"peak {figures.peak_mb:.0f} MB; {figures.start_s * 1e3:.0f} ms CPU from the start of a process",
+        flush=True,
     )
-    record_row("from the start of a process to the score of one sample", tool, start_s * 1e3, "ms", version=release)
+
+
+def hand_over(tool, release, count, seconds, few, figures, goal=None):
+    """The rows of a tool: its rate, with so many samples, its first call, with fewer, and its start."""
+    more = {"version": release, "cpu_s": seconds, "peak_mb": figures.peak_mb, "goal": goal}
+    record_row(WORK, tool, seconds / count * 1e6, UNIT, samples=count, **more)
+    first_us = figures.first_s / few * 1e6
+    record_row(f"{WORK}, first call in a process", tool, first_us, UNIT, version=release, samples=few)
+    start_ms = figures.start_s * 1e3
+    record_row("from the start of a process to the score of one sample", tool, start_ms, "ms", version=release)
 
 
 def compare(tool, few, ours_s, goal, folder):
     """Measure a peer; `ours_s` is our CPU time for one sample."""
     environment(tool)
     release = version(tool)
-    figures = seconds, told, peak_mb, start_s = measured(tool, few, folder)
+    figures = measured(tool, few, folder)
+    seconds = figures.seconds
     right = sum(case["output"] == case["expected"] for case in few)
-    if told != right:
-        sys.exit(f"{tool} says that {told} of {len(few)} passed; {right} did")
+    if figures.passed != right:
+        sys.exit(f"{tool} says that {figures.passed} of {len(few)} passed; {right} did")
     note = f"  deemster is {seconds / len(few) / ours_s:.1f} times faster" + (f" (goal {goal})" if goal else "")
     line(f"{tool} {release}", len(few), seconds, note)
-    print(f"  peak {peak_mb:.0f} MB; {start_s * 1e3:.0f} ms CPU from the start", flush=True)
-    hand_over(tool, release, len(few), figures, goal)
+    say_more(figures, few)
+    hand_over(tool, release, len(few), seconds, len(few), figures, goal)
 
 
 def main():
@@ -154,15 +179,15 @@ def main():
         folder = Path(name)
         line("  command line", count, command_line(given, folder))
         few = given[:count_of_peer]
-        _, _, peak_mb, start_s = measured(OURS, few, folder)
-        print(f"  peak {peak_mb:.0f} MB with {len(few):,} samples; {start_s * 1e3:.0f} ms CPU from the start")
-        hand_over(OURS, dm.__version__, count, (whole, passed, peak_mb, start_s))
+        figures = measured(OURS, few, folder)
+        say_more(figures, few)
+        hand_over(OURS, dm.__version__, count, whole, len(few), figures)
         for tool, goal in GOALS.items():
             if tool in ASKED and not exists(tool):
                 print(f"{tool}: not measured; `python3 bench/environments.py {tool}` installs it")
-                record_row(WORK, tool, None, "µs a sample", note="is not installed")
+                record_row(WORK, tool, None, UNIT, note="is not installed")
                 continue
-            with other_tool(WORK, tool, "µs a sample"):
+            with other_tool(WORK, tool, UNIT):
                 compare(tool, few, whole / count, goal, folder)
 
 

@@ -45,6 +45,7 @@ class Source:
     """A run that is made of marks: samples x repetitions."""
 
     cluster = None
+    margin = None
 
     def __init__(self, passed: np.ndarray, name: str) -> None:
         self._passed, self._name = passed, name

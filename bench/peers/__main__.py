@@ -37,6 +37,7 @@ BENCH, DOCS = ROOT / "bench", ROOT / "docs"
 # The script of each part, with its arguments in full and with --quick.
 PARTS = {
     "runner": ("end_to_end.py", "10000 1000", "500 50"),
+    "live target": ("live_target.py", "2000 10000", "100 300"),
     "resume": ("resume.py", "200 3", "40 1"),
     "judge calls": ("judge_calls.py", "10000 1000", "200 50"),
     "retrieval": ("retrieval.py", "30000 100", "300 20"),
@@ -47,6 +48,11 @@ PARTS = {
     "comparison": ("comparison.py", "10000", "200"),
     "gate errors": ("gate_errors.py", "--errors", "--quick"),
     "footprint": ("footprint.py", "5", "1"),
+}
+PEERS = {
+    "runner": ("pydantic-evals", "deepeval", "inspect-ai", "ragas", "promptfoo"),
+    "live target": ("pydantic-evals", "inspect-ai"),
+    "judge calls": ("openai", "litellm"),
 }
 LIMIT_S = 1200
 
@@ -121,9 +127,9 @@ def machine():
     }
 
 
-def install_peers():
-    """Make the environments first, so that no part waits for one; a peer without one is left out or a row."""
-    for peer in ("pydantic-evals", "deepeval", "inspect-ai", "ragas", "promptfoo", "openai", "litellm"):
+def install_peers(wanted):
+    """Make the environments of these parts first; a peer without one is left out or a row."""
+    for peer in sorted({peer for name in wanted for peer in PEERS.get(name, ())}):
         try:
             environments.environment(peer)
         except (OSError, subprocess.CalledProcessError) as error:
@@ -150,7 +156,7 @@ def main():
     path = folder / RESULTS.name if folder else RESULTS
     known = json.loads(path.read_text(encoding="utf-8"))["parts"] if path.exists() else []
     parts = {part["part"]: part for part in known}
-    install_peers()
+    install_peers(wanted)
     loads, start = [os.getloadavg()[0]], time.perf_counter()
     for name in wanted:
         parts[name] = run_part(name, quick=quick)

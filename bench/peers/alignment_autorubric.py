@@ -1,4 +1,5 @@
-"""autorubric's compute_metrics on a votes file: prints CPU seconds and its headline numbers as JSON.
+"""autorubric's compute_metrics on a votes file: prints CPU seconds of the first call and of the
+best of three more, and its headline numbers, as JSON.
 
 Building its dataset and results is left out of the time. CPU seconds count all threads and child processes.
 
@@ -15,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "differential" / "a
 
 from gradings import compute_metrics, inputs
 
+REPEATS = 3
 FIELDS = ("criterion_accuracy", "macro_accuracy", "mean_kappa", "criterion_f1", "score_rmse", "n_items", "n_samples")
 
 
@@ -27,11 +29,14 @@ def main():
     warnings.simplefilter("ignore")
     replicates = int(sys.argv[2])
     dataset, result, _ = inputs(json.loads(Path(sys.argv[1]).read_text()))
-    start = spent()
-    metrics = compute_metrics(
-        result, dataset, bootstrap=replicates > 0, n_bootstrap=max(replicates, 1), per_judge=True, seed=42
-    )
-    told = {"cpu": spent() - start}
+    times = []
+    for _ in range(1 + REPEATS):
+        start = spent()
+        metrics = compute_metrics(
+            result, dataset, bootstrap=replicates > 0, n_bootstrap=max(replicates, 1), per_judge=True, seed=42
+        )
+        times.append(spent() - start)
+    told = {"first": times[0], "cpu": min(times[1:])}
     told |= {name: getattr(metrics, name) for name in FIELDS}
     if metrics.bootstrap is not None:
         told |= {name: getattr(metrics.bootstrap, name) for name in ("accuracy_ci", "kappa_ci", "rmse_ci")}

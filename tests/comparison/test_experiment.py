@@ -36,6 +36,7 @@ class Columns:
     """A source of a run that is made from lists."""
 
     cluster = None
+    margin = None
 
     def __init__(self, columns):
         self._columns = columns
@@ -160,6 +161,18 @@ def test_with_a_margin_the_cheapest_is_shown_to_be_worse_by_less():
     sources = grid(rates, costs=[0.001, 0.0005, 0.003, 0.004])
     assert built(sources, settings=ComparisonSettings(margin=0.2)).cheapest.margin == 0.2
     assert built(sources, settings=ComparisonSettings(margin=0.02)).cheapest is None
+
+
+def test_margin_of_the_gate_is_the_one_of_the_cheapest():
+    rates = {**RATES, ("short", "mini"): 0.89}
+    costs = [0.001, 0.0005, 0.003, 0.004]
+    sources = grid(rates, costs=costs)
+    for source in sources:
+        source.source.margin = 0.2
+    experiment = built(sources)
+    assert (experiment.margin, experiment.cheapest.margin) == (0.2, 0.2)
+    assert "worse by less than 20 points, if at all, than polite / mini: short / mini, $0.10" in shown(experiment)
+    assert experiment.ranking == built(grid(rates, costs=costs)).ranking
 
 
 def test_experiment_without_any_score_is_refused():

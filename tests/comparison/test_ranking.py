@@ -54,7 +54,9 @@ def test_sentences_say_of_each_pair_what_its_interval_decides(seed):
     entries = zip(ranking.runs, names, strict=True)
     named = [msgspec.structs.replace(one, run=msgspec.structs.replace(one.run, label=name)) for one, name in entries]
     headline = ranking_sections(msgspec.structs.replace(ranking, runs=tuple(named)))[0]
-    told = "; ".join("".join(line).rstrip(".") for line in (headline.title, *headline.lines)).split("; ")
+    told = "; ".join("".join(line).rstrip(".") for line in (headline.title, *headline.lines, *headline.after)).split(
+        "; "
+    )
     for first, second in itertools.combinations(range(4), 2):
         low, high = dm.compare(
             run(counts[first], total=48), run(counts[second], total=48), confidence=1 - 0.05 / 6

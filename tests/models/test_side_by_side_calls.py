@@ -80,6 +80,8 @@ async def test_question_of_two_runs_is_asked_once():
     assert [client.asked for client in runs.clients] == [["a"], []]
     assert first.text == second.text == later.text == "A"
     assert (first.usage.prompt_tokens, second.usage.prompt_tokens, second.usage.cached_calls) == (5, None, 1)
+    # Each run counts what it would have cost alone.
+    assert [reply.call.usage.prompt_tokens for reply in (first, second, later)] == [5, 5, 5]
 
 
 async def test_question_that_brought_no_answer_is_asked_by_the_run_that_waits():

@@ -32,7 +32,8 @@ FIELDS = {
     "cohorts.0": "name label untagged samples executions macro_f1 macro_f1_interval pass_rate pass_rate_interval "
     "metrics aggregate macro_f1_metrics samples_not_applicable",
     "cohorts.0.metrics.silent": FIGURES,
-    "precision": "within_sample_variance resolution target_delta resolvable required_repetitions unstable run",
+    "precision": "within_sample_variance resolution target_delta resolvable required_repetitions unstable run repeated",
+    "precision.repeated.0": "k pass_at_k pass_at_k_interval pass_hat_k pass_hat_k_interval",
     "precision.run": "resolution resolvable required_repetitions",
     "samples.0": "id row_hash tags repetitions passed unscored pass_rate interval unstable score_mean score_stdev "
     "metrics aggregate expected_output input not_applicable",

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deemster.stats import (
-    pass_at_k,
-)
+from deemster.stats import pass_at_k, pass_hat_k
 from tests.builders.published_numbers import PUBLISHED, near
 
 
@@ -17,6 +15,13 @@ def test_pass_at_k_is_the_share_of_draws_with_a_success(case):
     n, correct, k = case
     expected = 1 - math.comb(n - correct, k) / math.comb(n, k)
     assert pass_at_k(correct, attempts=n, k=k).value == pytest.approx(expected, abs=1e-12)
+
+
+@given(st.integers(1, 30).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
+def test_pass_hat_k_is_the_share_of_draws_without_a_failure(case):
+    n, correct, k = case
+    expected = math.comb(correct, k) / math.comb(n, k)
+    assert pass_hat_k(correct, attempts=n, k=k).value == pytest.approx(expected, abs=1e-12)
 
 
 def test_pass_at_k_averages_over_tasks():

@@ -269,3 +269,17 @@ def test_target_object_is_accepted_and_class_is_error():
     assert isinstance(as_target(said), PythonTarget)
     with pytest.raises(ConfigurationError, match="make one"):
         as_target(CommandTarget)
+
+
+def test_object_with_roles_and_messages_of_its_own_is_called_like_any_other():
+    class Agent:
+        is_async = False
+        roles = ("planner", "writer")
+        messages = ()
+
+        def call(self, invocation):
+            return dm.Output(invocation.input["q"])
+
+    samples = [dm.Sample("a", {"q": "x"}, "x")]
+    report = dm.evaluate(dm.Dataset(samples, name="d"), target=Agent(), metrics=["exact-match"])
+    assert report.metrics["exact-match"].mean == 1.0

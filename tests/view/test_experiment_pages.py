@@ -8,8 +8,7 @@ import warnings
 import pytest
 
 import deemster as dm
-from deemster.comparison.experiment import VariantSource, build_experiment
-from deemster.comparison.stored_source import StoredSource
+from deemster.comparison.experiment_source import stored_experiment
 from deemster.store import open_store
 from tests.builders.experiments import EXPERIMENT, store_experiment
 from tests.view.viewer_client import running_viewer
@@ -64,17 +63,15 @@ def grid(client, query=""):
 
 def test_page_names_variants_in_their_order_with_what_their_runs_came_to(client):
     page = client.get(f"experiments/{EXPERIMENT}")
-    assert [variant["name"] for variant in page["variants"]] == list(TARGETS)
-    assert [variant["run"]["pass_rate"] for variant in page["variants"]] == [1.0, 0.5, 0.625]
+    assert [variant["name"] for variant in page["columns"]] == list(TARGETS)
+    assert [variant["run"]["pass_rate"] for variant in page["columns"]] == [1.0, 0.5, 0.625]
     assert (page["samples"], page["metrics"], page["judged"]) == (8, ["exact-match", "rouge-l"], [])
 
 
 def test_answer_is_that_of_the_command_with_its_sentences(client, place):
     answer = client.get(f"experiments/{EXPERIMENT}/answer")
     with open_store(place) as store:
-        rows = sorted(store.runs(experiment=EXPERIMENT), key=lambda row: row.facts["variant"]["place"])
-        sources = [VariantSource(row.facts["label"], {}, StoredSource(store, row)) for row in rows]
-        wanted = build_experiment(sources, id=EXPERIMENT)
+        wanted = stored_experiment(store, EXPERIMENT)
     assert answer | json.loads(wanted.to_json()) == answer
     assert answer["verdict"] == wanted.verdict
     assert [entry["run"]["label"] for entry in answer["ranking"]["runs"]] == list(TARGETS)
@@ -146,7 +143,7 @@ def test_unknown_experiment_is_not_found(client):
 
 def test_a_thumb_is_a_label_of_a_chosen_sample_and_comes_back_with_the_row(place):
     with open_store(place) as store, running_viewer(store, author="ada") as client:
-        run = client.get(f"experiments/{EXPERIMENT}")["variants"][1]["run"]["id"]
+        run = client.get(f"experiments/{EXPERIMENT}")["columns"][1]["run"]["id"]
         label = {"run": run, "order": "chosen", "position": 3, "metric": "rouge-l", "verdict": "fail"}
         assert client.post("labels", label).status == 200
         cells = grid(client, "show=failing")["rows"][1]["cells"]

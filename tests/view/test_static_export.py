@@ -13,7 +13,9 @@ import deemster as dm
 from deemster.errors import ReportError
 from deemster.store import open_store
 from deemster.view.static_export import export_viewer
+from tests.builders.experiments import EXPERIMENT, store_experiment
 from tests.cli.workspace import called
+from tests.view.viewer_client import running_viewer
 from tests.view.xss_payloads import PAYLOADS
 
 _CALL = re.compile(r"deemsterData\((\".*?\"), JSON\.parse\((\".*\")\)\);\n", re.DOTALL)
@@ -170,3 +172,37 @@ def test_missing_extra_is_named(numbers, monkeypatch):
     done = called("view", "--store", numbers[0].where, "--port", "0")
     assert done.exit_code == 2
     assert "deemster[view]" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def two_tones(tmp_path_factory):
+    """A store with an experiment of two variants, whose texts are canaries."""
+    place = tmp_path_factory.mktemp("tones") / "runs.db"
+    samples = [
+        {"id": str(n), "input": {"text": CANARIES["input"], "n": n}, "expected_output": CANARIES["expected"]}
+        for n in range(60)
+    ]
+    targets = {"calm": lambda _: CANARIES["output"], "loud": lambda given: f"{CANARIES['output']} {given['n']}"}
+    store_experiment(place, dm.Dataset(samples, name="tones"), targets, metrics=["exact-match", "rouge-l"])
+    with open_store(place) as store:
+        yield store
+
+
+def test_export_of_an_experiment_holds_its_page(two_tones, tmp_path):
+    export_viewer(two_tones, ["latest"], tmp_path / "out")
+    at = f"experiments/{EXPERIMENT}"
+    with running_viewer(two_tones) as client:
+        for name in ("", "/answer"):
+            assert read(tmp_path / "out", f"{at}{name}.js")[1] == client.get(f"{at}{name}")
+        rows = client.get(f"{at}/samples?limit=60")["rows"]
+    exported = [row for chunk in (0, 1) for row in read(tmp_path / "out", f"{at}/rows/{chunk}.js")[1]]
+    assert exported == rows
+    assert not (tmp_path / "out" / "data" / "compare").exists()
+
+
+@pytest.mark.parametrize(("without_text", "shown"), [(False, {"input", "expected", "output"}), (True, set())])
+def test_texts_of_an_experiment_are_shown_unless_they_are_left_out(two_tones, tmp_path, without_text, shown):
+    export_viewer(two_tones, [EXPERIMENT], tmp_path / "out", without_text=without_text)
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (tmp_path / "out" / "data").rglob("*.js")).lower()
+    assert {name for name, canary in CANARIES.items() if canary in text} == shown
+    assert "calm" in text

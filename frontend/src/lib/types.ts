@@ -598,7 +598,8 @@ export interface LabelOverview {
 
 export interface ExperimentVariant {
   name: string;
-  levels: Record<string, string>;
+  /** What identifies its target: of a chat model its prompt and parameters. */
+  target: Record<string, Json> | null;
   run: RunRow;
 }
 
@@ -612,7 +613,7 @@ export interface ExperimentHead {
   judged: string[];
   /** So many characters of a text come with a row. */
   text_limit: number;
-  variants: ExperimentVariant[];
+  columns: ExperimentVariant[];
 }
 
 export interface GridCell {

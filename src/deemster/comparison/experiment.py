@@ -240,7 +240,8 @@ def build_experiment(
         id: The id of the experiment.
         name: What it is called, such as its suite.
         missing: The variants that have no run.
-        settings: How the runs are compared; with a margin, the cheapest is shown to be worse by less than that.
+        settings: How the runs are compared. With a margin, that of the gate of all runs unless given, the cheapest is
+            shown to be worse by less than that.
 
     Raises:
         ReportError: No variant has anything to be compared, or two of them share no sample.
@@ -250,6 +251,10 @@ def build_experiment(
     readable, unreadable = _read_columns(sources, settings)
     if not readable:
         raise ReportError(f"No variant of the experiment `{id}` has a score, so there is nothing to rank.")
+
+    margins = {variant.source.margin for variant, _ in readable}
+    margin = margins.pop() if settings.margin is None and len(margins) == 1 else settings.margin
+    settings = msgspec.structs.replace(settings, margin=None)
 
     columns = [run for _, run in readable]
     ranking = rank_columns(columns, settings=settings, tool_version=__version__)
@@ -269,7 +274,7 @@ def build_experiment(
         tool_version=__version__,
         id=id,
         name=name,
-        margin=settings.margin,
+        margin=margin,
         variants=tuple(
             RankedVariant(name=variant.name, levels=dict(variant.levels), run=run.run.id) for variant, run in readable
         ),
@@ -277,7 +282,7 @@ def build_experiment(
         ranking=ranking,
         factors=tuple(_factor_answer(factor, grid, effects.mains, interactions) for factor in grid.varied),
         interactions=interactions,
-        cheapest=_find_cheapest(ranking, columns, settings),
+        cheapest=_find_cheapest(ranking, columns, margin=margin, settings=settings),
         matrix=_matrix(grid, ranking),
     )
 
@@ -361,7 +366,7 @@ def _strength(interaction: Interaction) -> tuple[bool, float]:
 
 
 def _find_cheapest(
-    ranking: Ranking, columns: Sequence[RunColumns], settings: ComparisonSettings
+    ranking: Ranking, columns: Sequence[RunColumns], *, margin: float | None, settings: ComparisonSettings
 ) -> CheapestVariant | None:
     """What costs least of all that is not shown to be worse than the highest, or is shown not to be worse by a margin.
 
@@ -378,14 +383,14 @@ def _find_cheapest(
         cost = costs[place]
         if cost is None or cost >= highest_cost:
             continue
-        if settings.margin is None:
+        if margin is None:
             is_as_good = pair_of(ranking, highest, place).worse is None
         else:
             ordered_pairs = len(columns) * (len(columns) - 1)
             level = shared_confidence(ordered_pairs, settings.confidence)
             one_sided = msgspec.structs.replace(settings, confidence=level, tests=False)
             bound = compare_pass_rates(columns[highest], columns[place], settings=one_sided).lower_bound
-            is_as_good = bound is not None and bound > -settings.margin
+            is_as_good = bound is not None and bound > -margin
         if is_as_good:
             candidates.append((cost, place))
     if not candidates:
@@ -397,7 +402,7 @@ def _find_cheapest(
         cost_per_100=cost,
         highest=ranking.runs[highest].run.label or "",
         highest_cost_per_100=highest_cost,
-        margin=settings.margin,
+        margin=margin,
     )
 
 

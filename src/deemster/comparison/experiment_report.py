@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from deemster.comparison.ranking_report import (
     format_cost,
     format_lead,
+    further_lines,
     join_parts,
     lead_over,
+    leading_lines,
     pair_of,
-    ranking_lines,
     ranking_rows,
     ranking_verdict,
     ranks_note,
@@ -54,11 +55,10 @@ def describe_resolution(samples: int, variants: int, *, confidence: float = 0.95
 def experiment_sections(experiment: Experiment) -> list[TextSection]:
     """What an experiment says, in order."""
     ranking = experiment.ranking
-    lines = [*_missing_lines(experiment), *warning_lines(ranking), *ranking_lines(ranking)]
+    lines = [*_missing_lines(experiment), *warning_lines(ranking), *leading_lines(ranking)]
     lines += _cheapest_lines(experiment)
-    headline = TextSection(
-        ranking_verdict(ranking), lines, ranks_table(ranking, noun="variant"), [(ranks_note(ranking),)], key="ranks"
-    )
+    after = [*further_lines(ranking), (ranks_note(ranking),)]
+    headline = TextSection(ranking_verdict(ranking), lines, ranks_table(ranking, noun="variant"), after, key="ranks")
     sections = [headline]
     if experiment.factors:
         sections.append(TextSection(("Factors",), list(_factor_lines(experiment)), key="factors"))
@@ -78,7 +78,7 @@ def _cheapest_lines(experiment: Experiment) -> Iterator[TextLine]:
         return
     proof = "is not shown to be worse"
     if cheapest.margin is not None:
-        proof = f"is worse by less than {100 * cheapest.margin:.4g} points, if at all"
+        proof = f"is worse by less than {100 * cheapest.margin:.4g} points, if at all,"
     yield (
         f"The cheapest that {proof} than ",
         DataText(cheapest.highest),
@@ -204,7 +204,7 @@ def _shaded(rate: float | None) -> str:
 def experiment_comment(experiment: Experiment) -> str:
     """What an experiment says, as Markdown for a pull request."""
     headline, *parts = experiment_sections(experiment)
-    notes = [*headline.lines, *(line for section in parts for line in section.lines)]
+    notes = [*headline.lines, *headline.after, *(line for section in parts for line in section.lines)]
     content = CommentContent(
         suite=experiment.name or experiment.id,
         gate=None,

@@ -118,22 +118,25 @@ def _pairs_with(ranking: Ranking, place: int) -> list[RankedPair]:
     return [pair for pair in ranking.pairs if place in pair.places]
 
 
-def ranking_lines(ranking: Ranking) -> list[TextLine]:
-    """What the pairs decide and what they leave open, as far as the verdict has not said it."""
-    leaders = leading_places(ranking)
+def leading_lines(ranking: Ranking) -> list[TextLine]:
+    """What cannot be told apart from the run with the highest pass-rate, and how many samples would tell."""
     if len(ranking.runs) == 1:
         return []
     if len(ranking.runs) == 2:
         return _needed_of_two(ranking.pairs[0])
+    return [(*line, ".") for line in _open(ranking, places_by_rate(ranking)[:1])]
 
-    lines: list[TextLine] = []
-    is_brief = len(ranking.runs) > MOST_IN_WORDS or len(leaders) == len(ranking.runs)
-    if leaders and not is_brief:
-        # How far the best one is above the others is in the verdict.
-        said = leaders if len(leaders) == 1 else []
-        lines += ((*line, ".") for line in _decided(ranking, without=said))
-    lines += ((*line, ".") for line in _open(ranking, leaders[:1] if is_brief else places_by_rate(ranking)))
-    return lines
+
+def further_lines(ranking: Ranking) -> list[TextLine]:
+    """What the other pairs decide and leave open; nothing where the verdict says it, and of many runs."""
+    leaders = leading_places(ranking)
+    if not 2 < len(ranking.runs) <= MOST_IN_WORDS or len(leaders) in (0, len(ranking.runs)):
+        return []
+
+    # How far the best one is above the others is in the verdict.
+    said = leaders if len(leaders) == 1 else []
+    lines = [*_decided(ranking, without=said), *_open(ranking, places_by_rate(ranking)[1:])]
+    return [(*line, ".") for line in lines]
 
 
 def _decided(ranking: Ranking, *, without: Sequence[int] = ()) -> Iterator[TextLine]:
@@ -225,10 +228,9 @@ def _samples(counts: Sequence[int]) -> str:
 
 def ranking_sections(ranking: Ranking) -> list[TextSection]:
     """What a ranking says, in order."""
-    lines = [*warning_lines(ranking), *ranking_lines(ranking)]
-    headline = TextSection(
-        ranking_verdict(ranking), lines, ranks_table(ranking, noun="run"), after=[(ranks_note(ranking),)], key="ranks"
-    )
+    lines = [*warning_lines(ranking), *leading_lines(ranking)]
+    after = [*further_lines(ranking), (ranks_note(ranking),)]
+    headline = TextSection(ranking_verdict(ranking), lines, ranks_table(ranking, noun="run"), after, key="ranks")
     return [headline, _against_first(ranking)]
 
 
@@ -332,6 +334,8 @@ def format_cost(dollars: float | None) -> str:
 def _format_latency(milliseconds: float | None) -> str:
     if milliseconds is None:
         return "n/a"
+    if milliseconds < 1:
+        return "<1 ms"
     return f"{milliseconds / 1000:.1f} s" if milliseconds >= 1000 else f"{milliseconds:.0f} ms"
 
 

@@ -34,6 +34,8 @@ class ReportSource:
 
     # A report does not hold the metadata of samples.
     cluster: str | None = None
+    # Nor does it hold the rules of its gate.
+    margin: float | None = None
 
     def __init__(self, report: Report) -> None:
         self._report = report

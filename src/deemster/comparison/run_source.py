@@ -31,9 +31,11 @@ class RunSource(Protocol):
 
     Attributes:
         cluster: The metadata key whose equal values belong together in the run, where that can be looked at.
+        margin: The drop that its gate would accept; None where that is not known.
     """
 
     cluster: str | None
+    margin: float | None
 
     def columns(self, *, cluster: str | None) -> RunColumns:
         """The run as arrays; `cluster` is the metadata key whose equal values make one unit."""

@@ -36,6 +36,8 @@ class StoredSource:
         self.stored = store, row.id
         facts = report_facts(row)
         self.anchors, self.cluster = facts.anchors or AnchorScores(), facts.cluster
+        rules = None if facts.gate is None else facts.gate.baseline
+        self.margin = None if rules is None else rules.margin
 
     @property
     def row_hashes(self) -> Iterable[str]:

@@ -52,10 +52,7 @@ class LiveTarget(CallableTarget, AwaitableTarget, Protocol):
 
 
 class AskingTarget(Protocol):
-    """A target that asks the models of the run.
-
-    It may also have ``concurrency``, and ``messages(input)``, which says what a sample lacks before anything runs.
-    """
+    """A target that asks the models of the run. It may also have ``concurrency``."""
 
     @property
     def roles(self) -> Sequence[str]:
@@ -74,7 +71,7 @@ Target: TypeAlias = LiveTarget | AskingTarget | SavedOutputs
 
 def asks_models(target: Target | None) -> TypeGuard[AskingTarget]:
     """Whether a target asks the models of the run."""
-    return bool(getattr(target, "roles", ()))
+    return hasattr(target, "script") and bool(getattr(target, "roles", ()))
 
 
 class Plan(NamedTuple):

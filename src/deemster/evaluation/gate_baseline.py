@@ -201,6 +201,8 @@ class _FinishedSource:
 
     privacy = PrivacyEntry()
     stored = None
+    # Its own gate is what asks.
+    margin: float | None = None
 
     def __init__(self, run: FinishedRun) -> None:
         self._run = run

@@ -28,6 +28,7 @@ from deemster.records.marks import reaches
 from deemster.results.mark_table import MarkTable
 from deemster.results.run_summary import cohort_label
 from deemster.stats import bounded_mean, certifiable_margin, wilson
+from deemster.targets.chat_target import ChatTarget
 
 _MOST_MARGINS = 5
 _NO_CLUSTER = "it has no `metadata.{}`, by which samples are clustered"
@@ -73,7 +74,7 @@ def check_samples(evaluation: Evaluation) -> CheckedSamples:
     clusters = ClusterCheck(evaluation, issues)
     metrics = [MetricCheck(evaluation, place, table, issues) for place in range(len(plan.metrics))]
     keys = KeyCheck(plan.metrics)
-    prompts = [PromptCheck(plan.target, issues)] if hasattr(plan.target, "messages") else []
+    prompts = [PromptCheck(plan.target, issues)] if isinstance(plan.target, ChatTarget) else []
     onlookers: list[Onlooker] = [TagCollector(table), order, attacks, clusters, *metrics, keys, *prompts]
 
     for position, sample in enumerate(plan.dataset):
@@ -222,11 +223,11 @@ class PromptCheck:
     """Checks that samples have what the prompt of the target names.
 
     Args:
-        target: The target, which says what it asks of a sample.
+        target: The target.
         issues: What is wrong with samples.
     """
 
-    def __init__(self, target: Any, issues: SampleIssues) -> None:
+    def __init__(self, target: ChatTarget, issues: SampleIssues) -> None:
         self._target = target
         self._issues = issues
 
@@ -355,7 +356,14 @@ def _check_gate(gate: GateRules, table: MarkTable, dataset: Dataset) -> None:
         cohorts.update((tag, None) for sample in dataset.whole for tag in sample.tags or (None,))
     parts = [f"{card.name}/{part}" for card in table.cards for part in card.parts]
     metrics, aggregates = catalog.card_spellings(table.cards), table.aggregates is not None
-    check_gate_names(gate, metrics=metrics, cohorts=list(cohorts), aggregates=aggregates, parts=parts)
+    check_gate_names(
+        gate,
+        metrics=metrics,
+        cohorts=list(cohorts),
+        aggregates=aggregates,
+        parts=parts,
+        repetitions=table.repetitions,
+    )
 
 
 def _bound_warnings(gate: GateRules, table: MarkTable) -> list[str]:

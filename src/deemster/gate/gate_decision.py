@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from deemster.errors import ExitCode, plural
-from deemster.gate.read_gate import CORRECTED, EVERY, GateRules, Rule
+from deemster.gate.read_gate import CORRECTED, EVERY, REPEATED, GateRules, Rule
 from deemster.records.marks import reaches
 from deemster.results.attack_success import AdversarialSummary, AttackFigures
 from deemster.results.metric_summary import CorrectedPassRate, CriterionSummary
@@ -323,6 +323,18 @@ def _corrected_reading(rule: Rule, found: CorrectedPassRate | None) -> _Reading:
     return _Reading(number.value, interval, (found.note or "it is undefined").rstrip("."))
 
 
+def _repeated_reading(rule: Rule, summary: RunSummary) -> _Reading:
+    """How often one of several repetitions passes, or all do."""
+    if summary.precision is None:
+        return _Reading(None, missing="no sample was run more than once")
+    k = summary.totals.repetitions if rule.k is None else rule.k
+    for passes in summary.precision.repeated:
+        if passes.k == k:
+            at_k = _Reading(passes.pass_at_k, passes.pass_at_k_interval)
+            return at_k if rule.quantity == "pass_at_k" else _Reading(passes.pass_hat_k, passes.pass_hat_k_interval)
+    return _Reading(None, missing=f"`k` is {k}, and there are {summary.totals.repetitions} repetitions")
+
+
 def _attack_reading(rule: Rule, found: AdversarialSummary | None) -> _Reading:
     """How attacks did: how many critical ones succeeded, or the share of all that did."""
     if found is None:
@@ -342,9 +354,14 @@ def _undecided(figures: AttackFigures) -> str:
 
 
 def _run_reading(rule: Rule, summary: RunSummary) -> _Reading | None:
-    """What only a whole run has: unscored marks, cost, latency, attacks. None if the rule is about a quality."""
+    """What only a whole run has: unscored marks, cost, latency, attacks, passes of several repetitions together.
+
+    None if the rule is about another quality.
+    """
     if rule.quantity in _ATTACKS:
         return _attack_reading(rule, summary.adversarial)
+    if rule.quantity in REPEATED:
+        return _repeated_reading(rule, summary)
     if rule.quantity == "unscored":
         totals = summary.totals
         share = totals.unscored / totals.marks if totals.marks else 0.0

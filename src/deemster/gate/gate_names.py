@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean
 from deemster.gate.gate_decision import AGGREGATES
-from deemster.gate.read_gate import EVERY, GateRules, Rule
+from deemster.gate.read_gate import EVERY, REPEATED, GateRules, Rule
 from deemster.results.run_summary import cohort_label
 
 
@@ -17,8 +17,9 @@ def check_gate_names(
     cohorts: list[str | None],
     aggregates: bool = False,
     parts: Iterable[str] = (),
+    repetitions: int | None = None,
 ) -> None:
-    """Refuse rules about metrics, cohorts or an aggregate that the run does not have.
+    """Refuse rules about metrics, cohorts, an aggregate or repetitions that the run does not have.
 
     Args:
         gate: The rules.
@@ -26,9 +27,10 @@ def check_gate_names(
         cohorts: The dataset's tags; None stands for samples without one.
         aggregates: Whether the run has an aggregator.
         parts: The criteria of metrics that have some, as `metric/criterion`.
+        repetitions: How often each sample runs; None where that is not known.
 
     Raises:
-        ConfigurationError: A rule names something unknown; all are listed.
+        ConfigurationError: A rule names something unknown, or needs more repetitions; all are listed.
     """
     labels = [cohort_label(name) for name in cohorts]
     criteria = frozenset(parts)
@@ -42,6 +44,8 @@ def check_gate_names(
         if rule.quantity in AGGREGATES and not aggregates:
             message = f"The gate has `min_{rule.quantity}`, and this run has no `aggregator` to hold it to."
             issues.append(Issue(message, rule.where))
+        if rule.quantity in REPEATED and repetitions is not None:
+            issues += _repetition_issues(rule, repetitions)
         issues += _cohort_issues(rule.cohort, labels, rule.where)
 
     for cohort, (_, where) in gate.min_samples.items():
@@ -67,6 +71,17 @@ def _cohort_issues(cohort: str | None, labels: list[str], where: str) -> Iterato
     if cohort not in (None, EVERY, *labels):
         known = did_you_mean(str(cohort), labels)
         yield Issue(f"The gate names the cohort `{cohort}`, which the dataset does not have. {known}", where)
+
+
+def _repetition_issues(rule: Rule, repetitions: int) -> Iterator[Issue]:
+    """What is wrong with a rule about several repetitions together, where each sample runs so often."""
+    needed = 2 if rule.k is None else rule.k
+    if repetitions < needed:
+        message = (
+            f"The gate has `min_{rule.quantity}`, which needs at least {needed} repetitions of each sample; "
+            f"this run has {repetitions}. `repetitions` of the suite, or `--repetitions`, says how many."
+        )
+        yield Issue(message, rule.where)
 
 
 def _criterion_issues(rule: Rule) -> Iterator[Issue]:

@@ -25,6 +25,8 @@ CORRECTED = ("corrected", "corrected-lower")
 _Bound: TypeAlias = Share | UnsetType
 _Limit: TypeAlias = Annotated[float, Meta(ge=0)] | UnsetType
 _Count: TypeAlias = Annotated[int, Meta(ge=0)]
+# Rules about several repetitions of a sample together.
+REPEATED = ("pass_at_k", "pass_hat_k")
 # The run that a gate compares with, where it does not say.
 BASELINE = "baseline"
 CONFIDENCE = 0.95
@@ -86,6 +88,9 @@ class Gate(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     min_macro_f1: _Bound = UNSET
     min_pass_rate: _Bound = UNSET
+    min_pass_at_k: _Bound = UNSET
+    min_pass_hat_k: _Bound = UNSET
+    k: Annotated[int, Meta(ge=2)] | UnsetType = UNSET
     min_aggregate_success: _Bound = UNSET
     min_aggregate_score: _Bound = UNSET
     metrics: dict[str, MetricRules] = {}
@@ -113,6 +118,7 @@ class Rule(NamedTuple):
         on: `point` compares the estimate, `lower` the unfavourable end of its interval; `corrected` and
             `corrected-lower` the same of the number corrected for the judge's errors.
         share: Whether an unscored bound is a share of the marks.
+        k: How many repetitions count together, in pass@k and pass^k; None for all.
     """
 
     name: str
@@ -124,6 +130,7 @@ class Rule(NamedTuple):
     upper: bool = False
     on: _On = "point"
     share: bool = False
+    k: int | None = None
 
 
 class BaselineRules(NamedTuple):
@@ -261,7 +268,7 @@ def read_gate(value: Any, *, document: Located = NO_DOCUMENT) -> GateRules:
         issues = [Issue("`gate.variants` is for a suite that has `variants`.", document.where(("gate", "variants")))]
     if issues:
         raise ConfigurationError(issues)
-    reader = _Reader(document)
+    reader = _Reader(document, k=value.get("k"))
     reader.add_rules(value, (), on=value.get("on", "point"))
     allowance = reader.allowance(value[_MAX_UNSCORED]) if _MAX_UNSCORED in value else None
     baseline = reader.baseline_rules(value["baseline"]) if "baseline" in value else None
@@ -272,8 +279,9 @@ def read_gate(value: Any, *, document: Located = NO_DOCUMENT) -> GateRules:
 class _Reader:
     """Collects the rules of a section that has the declared shape, in the order of the file."""
 
-    def __init__(self, document: Located) -> None:
+    def __init__(self, document: Located, *, k: int | None) -> None:
         self._document = document
+        self._k = k
         self.rules: list[Rule] = []
         self.min_samples: dict[str, tuple[int, str]] = {}
 
@@ -295,10 +303,12 @@ class _Reader:
                 self.min_samples[str(cohort)] = (entry, self._where(here))
             elif key == _MAX_UNSCORED:
                 self.rules.append(_unscored_rule(self.allowance(entry), self._where(here)))
-            elif key not in ("on", "decision", "baseline"):
+            elif key not in ("on", "decision", "baseline", "k"):
                 name = ".".join(map(str, here))
                 upper = key.startswith("max_")
-                self.rules.append(Rule(name, key[4:], float(entry), self._where(here), metric, cohort, upper, on))
+                k = self._k if key[4:] in REPEATED else None
+                where = self._where(here)
+                self.rules.append(Rule(name, key[4:], float(entry), where, metric, cohort, upper, on, k=k))
 
     def baseline_rules(self, section: Mapping[str, Any]) -> BaselineRules:
         """The rules about the difference to a baseline."""

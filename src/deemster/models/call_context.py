@@ -136,6 +136,8 @@ class CallContext:
         self.lost_calls = dict(restored.lost)
         self.run_cache = Cache(None) if restored.answers is None else restored.answers
         self.cache, self.run_budget, self.shared = cache, budget, shared
+        if shared is not None:
+            shared.join(self.run)
         self.budget: CallBudget | None = budget if shared is None else shared.share_budget(budget)
         clock = clock or SystemClock()
         self.measures_time = clock.elapsed_s() is not None
@@ -157,15 +159,19 @@ class CallContext:
             self._paid.add(call.id)
 
     def own_call(self, key: bytes, stored: Call | None, usage: Usage | None) -> Call | None:
-        """The call behind a stored answer, where this run made it; None where another run did.
+        """The call behind a stored answer, where this run made it, or one beside it; None where any other run did.
 
         Args:
             key: The hash of the request.
             stored: The call as the file keeps it.
             usage: What it used.
         """
-        if stored is None or stored.run != self.run or usage is None:
+        if stored is None or usage is None:
             return None
+        if stored.run != self.run:
+            # Runs side by side each count what they would have cost alone, whichever of them asked first.
+            is_beside = self.shared is not None and self.shared.is_beside(stored.run)
+            return Call(stored.id, usage) if is_beside else None
         if not self._first < stored.id <= self._last and stored.id not in self._paid:
             # An earlier process of this run was killed before it had counted what it paid for.
             self._paid.add(stored.id)

@@ -85,6 +85,22 @@ class SharedCalls(Protocol):
         """Answers that no file keeps; None where each gateway has its own."""
         ...
 
+    def join(self, run: str) -> None:
+        """Note that the calls of a run are among those that are shared.
+
+        Args:
+            run: What identifies them.
+        """
+        ...
+
+    def is_beside(self, run: str | None) -> bool:
+        """Whether calls are those of a run that goes on beside this one.
+
+        Args:
+            run: What identifies them.
+        """
+        ...
+
     def share_budget(self, spending: Budget | None) -> CallBudget | None:
         """What may be spent by all; None for no limit.
 

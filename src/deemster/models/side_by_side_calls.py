@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -37,6 +37,8 @@ class SideBySideCalls:
         cache: Answers kept on disk; None for none.
         answers: Answers that no file keeps.
         budget: What all of them together may spend.
+        runs: What identifies the calls of each run.
+        spendings: What each run spends of the budget.
 
     Raises:
         ConfigurationError: The cache cannot be opened.
@@ -45,6 +47,8 @@ class SideBySideCalls:
     def __init__(self, roles: Mapping[str, Role], *, clock: Clock, cache: Any, budget: Budget | None) -> None:
         self._roles, self._clock = roles, clock
         self._limiters: dict[str, RateLimiter] = {}
+        self.runs: set[str | None] = set()
+        self.spendings: list[Budget] = []
         self._asking: dict[bytes, asyncio.Future[Answer | None]] = {}
         self.cache = None if cache is None else _LentCache(cache)
         self.answers = _LentCache(None)
@@ -98,6 +102,14 @@ class RunCalls:
         self.cache: Cache | None = shared.cache
         self.answers: Cache = shared.answers
 
+    def join(self, run: str) -> None:
+        """Note what identifies the calls of this run."""
+        self._shared.runs.add(run)
+
+    def is_beside(self, run: str | None) -> bool:
+        """Whether calls are those of another of the runs."""
+        return run in self._shared.runs
+
     def share_budget(self, spending: Budget | None) -> CallBudget | None:
         """Where the run sets money and tokens aside.
 
@@ -107,7 +119,8 @@ class RunCalls:
         if self._shared.budget is None or spending is None:
             return None
         self._shared.budget.charge(spending.spent)
-        return _RunBudget(self._shared.budget, spending)
+        self._shared.spendings.append(spending)
+        return _RunBudget(self._shared.budget, spending, self._shared.spendings)
 
     def limiter(self, role: str) -> _RunLimiter:
         """The rate limiter of a role."""
@@ -132,10 +145,11 @@ class _RunBudget:
     Args:
         common: What all of them may spend.
         spending: Counts what this one spends.
+        spendings: Those of all of them: the budget that stops one stops all.
     """
 
-    def __init__(self, common: Budget, spending: Budget) -> None:
-        self._common, self._spending = common, spending
+    def __init__(self, common: Budget, spending: Budget, spendings: Sequence[Budget]) -> None:
+        self._common, self._spending, self._spendings = common, spending, spendings
 
     @property
     def usd(self) -> Decimal | None:
@@ -151,7 +165,8 @@ class _RunBudget:
         """Set aside the most a call may use; False where the budget is exhausted."""
         is_reserved = await self._common.reserve(bound)
         if not is_reserved:
-            self._spending.exhausted = self._common.exhausted
+            for spending in self._spendings:
+                spending.exhausted = self._common.exhausted
         return is_reserved
 
     def settle(self, bound: UsageBound, used: UsageBound) -> None:

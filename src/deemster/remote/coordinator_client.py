@@ -44,6 +44,13 @@ class CoordinatorClient:
         self._messages: list[tuple[Any, ...]] = []
         self._posts: set[asyncio.Task[None]] = set()
 
+    def join(self, run: str) -> None:
+        """Note nothing: all workers make the calls of one run."""
+
+    def is_beside(self, run: str | None) -> bool:  # noqa: ARG002 - as above
+        """Whether calls are those of another run: never."""
+        return False
+
     def share_budget(self, spending: Budget | None) -> RemoteBudget | None:  # noqa: ARG002 - the coordinator counts
         """Sets money and tokens aside for all workers; None for no limit."""
         return self._budget

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from deemster.datasets.attack_facts import AttackedSamples, Severity
 from deemster.errors import list_first
 from deemster.gate.gate_decision import AGGREGATES, BrokenRule
+from deemster.gate.read_gate import REPEATED
 from deemster.report.run_samples import RunSamples
 from deemster.results.attack_success import succeeded_attacks
 from deemster.results.mark_table import MarkTable
@@ -20,7 +21,7 @@ from deemster.results.run_summary import cohort_label
 MOST_NAMED = 4
 # What is left of a line on a terminal beside `the estimate is below the bound`.
 _ROOM = 45
-_QUALITIES = frozenset({"macro_f1", "pass_rate", "mean"})
+_QUALITIES = frozenset({"macro_f1", "pass_rate", "mean", *REPEATED})
 _UNSCORED = frozenset({"unscored", "samples_unscored"})
 _ATTACKS = frozenset({"attack_success", "critical_successes"})
 
@@ -80,6 +81,9 @@ class BrokenSamples:
         columns = range(len(names)) if rule.metric is None else [names.index(rule.metric)]
         applies = table.causes[:, :, columns] != OUTSIDE
         failed = (applies & ~table.passed[:, :, columns]).any(axis=2)
+        if rule.quantity == "pass_at_k":
+            # A sample of which one repetition passes did not break it.
+            failed &= failed.all(axis=1)[:, None]
         return self._worst_first(failed, self._goodness(columns), rule.cohort)
 
     def _goodness(self, columns: Sequence[int]) -> NDArray[np.float64]:

@@ -215,9 +215,13 @@ def _pass_rates(report: Report, whole: str) -> TextSection:
     rates = [rate for name in names for rate in _metric_rates(report, name)]
     if len(report.metric_order) > 1:
         rates.append(_Rate("mean pass-rate", report.macro_f1, report.macro_f1_interval))
-    rates += _lowest_cohorts(report)
+    # On one screen, they take the place of a cohort.
+    repeated = list(_repeated(report))
+    rates += islice(_lowest_cohorts(report), _MOST_COHORTS - len(repeated) // 2)
     if report.aggregate is not None:
         rates.append(_Rate("aggregate success", report.aggregate.success_rate, report.aggregate.interval))
+
+    rates += repeated
 
     figures = [report.metrics[name] for name in names]
     columns: list[Column[_Rate]] = [
@@ -253,13 +257,21 @@ def _metric_rates(report: Report, name: str) -> Iterator[_Rate]:
         yield _Rate(MetricName(f"{name}, corrected"), corrected.value, ends)
 
 
+def _repeated(report: Report) -> Iterator[_Rate]:
+    """How often at least one of all repetitions of a sample passes, and how often all do."""
+    if report.precision is not None and report.precision.repeated:
+        passes = report.precision.repeated[-1]
+        yield _Rate(f"pass@{passes.k}", passes.pass_at_k, passes.pass_at_k_interval)
+        yield _Rate(f"pass^{passes.k}", passes.pass_hat_k, passes.pass_hat_k_interval)
+
+
 def _lowest_cohorts(report: Report) -> Iterator[_Rate]:
     """The cohorts with the lowest mean of pass-rates, where there are several."""
     cohorts = [cohort for cohort in report.cohort_list if cohort.macro_f1 is not None]
     if len(cohorts) < 2:
         return
 
-    for cohort in sorted(cohorts, key=lambda cohort: _worst_first(cohort.macro_f1))[:_MOST_COHORTS]:
+    for cohort in sorted(cohorts, key=lambda cohort: _worst_first(cohort.macro_f1)):
         name = DataText(f"  in {cohort.label} ({cohort.samples:,})")
         yield _Rate(name, cohort.macro_f1, cohort.macro_f1_interval)
 

@@ -21,6 +21,7 @@ from deemster.report.row_limit import MOST_ROWS, more_line
 from deemster.report.unscored_causes import group_failures
 from deemster.report.usage_sections import usage_section
 from deemster.results.metric_summary import RunMetricSummary
+from deemster.results.repetition_precision import Precision
 from deemster.results.run_summary import Cohort, Totals
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.table_plots import BarCell, HistogramCell, IntervalCell, PlotColumn, drawn_columns
@@ -260,9 +261,10 @@ def _unstable(report: Report) -> TextSection:
         f"To see a difference of {precision.target_delta:.4g} in one sample takes "
         f"{plural(precision.required_repetitions, 'repetition')}, in the run {run.required_repetitions:,}."
     )
+    repeated = _repeated_lines(precision)
     if not precision.unstable:
         none = "No sample passed in some repetitions and failed in others."
-        return section._replace(lines=[(noise_note, needed), (none,)])
+        return section._replace(lines=[*repeated, (noise_note, needed), (none,)])
 
     unstable = (entry for entry in report.samples if entry.unstable)
     rows = [
@@ -270,10 +272,26 @@ def _unstable(report: Report) -> TextSection:
         for entry in islice(unstable, MOST_ROWS)
     ]
     return section._replace(
-        lines=[(noise_note, needed)],
+        lines=[*repeated, (noise_note, needed)],
         table=TextTable(("sample", "passed", "95% interval"), rows),
         after=more_line(precision.unstable, rows),
     )
+
+
+def _repeated_lines(precision: Precision) -> list[TextLine]:
+    """How often at least one of all repetitions passes, and how often all do; nothing in reports that do not know."""
+    if not precision.repeated:
+        return []
+    passes = precision.repeated[-1]
+    at_k, hat_k = format_number(passes.pass_at_k), format_number(passes.pass_hat_k)
+    return [
+        (
+            f"At least one of {passes.k} repetitions passes: pass@{passes.k} {at_k}, ",
+            f"95% interval {format_interval(passes.pass_at_k_interval)}. ",
+            f"All of them pass: pass^{passes.k} {hat_k}, ",
+            f"95% interval {format_interval(passes.pass_hat_k_interval)}.",
+        )
+    ]
 
 
 def _failures(report: Report) -> TextSection:

@@ -262,6 +262,22 @@ def clustered_share(passed: NDArray[np.int64], marks: int, clusters: Clusters = 
     return weighted_wilson(totals / (sizes * marks), sizes, most=marks * len(passed))
 
 
+def mean_share_interval(shares: NDArray[np.float64], marks: float, clusters: Clusters = None) -> Interval | None:
+    """Wilson's 95 % interval of the mean of samples' shares, by sample or cluster; None without a sample.
+
+    Args:
+        shares: The share of each sample.
+        marks: How many independent marks the share of a sample rests on at most.
+        clusters: The cluster of each sample.
+    """
+    sizes = np.ones(len(shares))
+    most = marks * len(shares)
+    if clusters is not None:
+        totals, sizes = cluster_sums(shares, clusters)
+        shares = totals / sizes
+    return interval_ends(weighted_wilson(shares, sizes, most=most).interval)
+
+
 def cluster_sums(values: NDArray[Any], clusters: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The sum of the values of each cluster that has some, and how many they are."""
     sizes = np.bincount(clusters)

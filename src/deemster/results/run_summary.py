@@ -181,7 +181,7 @@ def summarize_run(marks: MarkTable, *, delta: float = 0.05, attacks: AttackedSam
         },
         cohorts=tuple(_cohort(marks, name, positions) for name, positions in marks.cohorts),
         aggregate=_aggregate(marks, every),
-        precision=repetition_precision(_passes(marks, every), repetitions=marks.repetitions, delta=delta),
+        precision=_precision(marks, delta),
         usage=run_usage(marks.target_usage, spending, marks.further_usage),
         cost=total_cost([marks.target_usage, *marks.scoring_usage, marks.further_usage]),
         answers_without_usage=marks.without_usage,
@@ -190,6 +190,14 @@ def summarize_run(marks: MarkTable, *, delta: float = 0.05, attacks: AttackedSam
         samples_unscored=_count_samples(~np.isin(marks.causes, (SCORED, NOT_RUN, OUTSIDE))),
         samples_crashed=_count_samples(marks.causes == _CRASHED),
     )
+
+
+def _precision(marks: MarkTable, delta: float) -> Precision | None:
+    clusters = marks.clusters
+    if clusters is not None:
+        clusters = clusters[marks.applies_to(slice(None)).any(axis=1)]
+    passes = _passes(marks, slice(None))
+    return repetition_precision(passes, repetitions=marks.repetitions, delta=delta, clusters=clusters)
 
 
 def _count_samples(marks: NDArray[np.bool_]) -> int:

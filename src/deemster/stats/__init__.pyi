@@ -81,6 +81,7 @@ from deemster.stats.paired_tests import mcnemar as mcnemar
 from deemster.stats.paired_tests import sign_flip as sign_flip
 from deemster.stats.pass_at_k import PassAtK as PassAtK
 from deemster.stats.pass_at_k import pass_at_k as pass_at_k
+from deemster.stats.pass_at_k import pass_hat_k as pass_hat_k
 from deemster.stats.power_analysis import DetectableDifference as DetectableDifference
 from deemster.stats.power_analysis import LabelSize as LabelSize
 from deemster.stats.power_analysis import PairedNoise as PairedNoise

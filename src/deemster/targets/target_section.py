@@ -22,7 +22,7 @@ from deemster.models.price import Price
 from deemster.models.secret_redaction import is_secret_name
 from deemster.targets._json_path import parse_path
 from deemster.targets._request_template import template_issues
-from deemster.targets.chat_prompt import PromptSource, read_prompt
+from deemster.targets.chat_prompt import PromptSource, WrittenPrompt, read_prompt
 from deemster.targets.chat_target import ChatParameters, ChatTarget
 from deemster.targets.command_target import CommandTarget, argv_issues, env_issues, program_issues
 from deemster.targets.python_target import PythonTarget
@@ -97,7 +97,7 @@ class TargetSection(ChatParameters, forbid_unknown_fields=True, kw_only=True):
     command: list[str] | CommandSection | UnsetType = UNSET
     outputs: str | OutputsSection | UnsetType = UNSET
     chat: NonBlank | UnsetType = UNSET
-    prompt: str | dict[str, str] | list[dict[str, str]] | UnsetType = UNSET
+    prompt: WrittenPrompt = UNSET
     settings: dict[str, Any] | UnsetType = UNSET
 
 
@@ -252,7 +252,9 @@ class _Reader:
         try:
             prompt = read_prompt(section["prompt"], self._prompts)
         except ConfigurationError as error:
-            where = self._place(("target", "prompt"))
+            written = section["prompt"]
+            is_named = isinstance(written, str) and written in self._prompts.prompts
+            where = self._place(("prompts", written) if is_named else ("target", "prompt"))
             self.issues += [issue._replace(where=issue.where or where) for issue in error.issues]
             return None
         role = read.value.pop("chat")

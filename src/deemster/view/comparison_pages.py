@@ -62,7 +62,7 @@ class OpenedComparison:
 
     def __init__(self, runs: Sequence[OpenedRun]) -> None:
         self.runs = tuple(runs)
-        sources = list(map(source_of, runs))
+        sources = [StoredSource(run.store, run.row, loaded=(run.table, run.samples)) for run in runs]
         report = compare_sources(*sources[:2])
         self.report, self.quotes = report, quotes_of_either(*sources[:2])
         self.head: dict[str, Any] = {"kind": "comparison", **msgspec.json.decode(report.head())}
@@ -211,15 +211,6 @@ class OpenedComparison:
                 near = next(side for side in sides if side is not None)
                 sides.append(run.store.find_sample(run.row.id, row_hash, near=near))
         return found
-
-
-def source_of(run: OpenedRun) -> StoredSource:
-    """A run as comparisons read it, without reading it again.
-
-    Args:
-        run: The run.
-    """
-    return StoredSource(run.store, run.row, loaded=(run.table, run.samples))
 
 
 class ComparisonCache:

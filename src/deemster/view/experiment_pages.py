@@ -11,11 +11,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.comparison.experiment import VariantSource, build_experiment
+from deemster.comparison.experiment import Experiment
+from deemster.comparison.experiment_source import stored_experiment, variant_rows
 from deemster.errors import InputError, StoreError, did_you_mean
 from deemster.results.metric_summary import NOT_RUN
-from deemster.store import RunRow, Store
-from deemster.view.comparison_pages import source_of
 from deemster.view.opened_run import OpenedRun, row_means
 from deemster.view.run_cache import RunCache
 from deemster.view.run_pages import run_entry
@@ -83,7 +82,7 @@ class OpenedExperiment:
 
     def __init__(self, runs: Sequence[OpenedRun]) -> None:
         self.runs = tuple(runs)
-        self.names = [variant_name(run.row) for run in runs]
+        self.names = [str(run.row.facts.get("label")) for run in runs]
         self.whole = max(runs, key=lambda run: run.row.samples)
         self.places = np.stack([_places(self.whole, run) for run in runs], axis=1)
         self.id = self.whole.row.experiment or ""
@@ -121,23 +120,14 @@ class OpenedExperiment:
         return found
 
     @functools.cached_property
-    def answer(self) -> dict[str, Any]:
-        """What it shows, as `deemster show` has it, with its sentences.
+    def answer(self) -> Experiment:
+        """What it shows, as `deemster show` has it.
 
         Raises:
             ReportError: There is nothing to compare yet.
             StoreError: The store fails.
         """
-        sources = [
-            VariantSource(name, run.row.facts["variant"]["levels"], source_of(run))
-            for name, run in zip(self.names, self.runs, strict=True)
-        ]
-        answer = build_experiment(sources, id=self.id, name=self.whole.row.suite)
-        return {
-            **msgspec.json.decode(answer.head()),
-            "verdict": answer.verdict,
-            "lines": ["".join(line) for section in answer.sections() for line in section.lines],
-        }
+        return stored_experiment(self.whole.store, self.id)
 
     def variant(self, name: str) -> int:
         """The place of a variant.
@@ -228,31 +218,13 @@ class ExperimentCache:
         Raises:
             StoreError: There is no such experiment, or the store fails.
         """
-        opened = [self._runs.open(row.id) for row in experiment_rows(self._runs.store, name)]
+        store = self._runs.store
+        found = store.find_experiment(name)
+        if found is None:
+            raise StoreError(f"The store has no experiment {name!r:.100}.")
+        opened = [self._runs.open(row.id) for row in variant_rows(store, found).values()]
         with self._lock:
             return self._join(*opened)
-
-
-def experiment_rows(store: Store, name: str) -> list[RunRow]:
-    """The runs of an experiment, in the order of its variants.
-
-    Args:
-        store: The store.
-        name: The id of the experiment, a beginning that only it has, or `latest`.
-
-    Raises:
-        StoreError: There is no such experiment, or the store fails.
-    """
-    found = store.find_experiment(name)
-    if found is None:
-        raise StoreError(f"The store has no experiment {name!r:.100}.")
-    return sorted(store.runs(experiment=found), key=lambda row: row.facts["variant"]["place"])
-
-
-def variant_name(row: RunRow) -> str:
-    """The name of the variant that a run is of."""
-    name: str = row.facts["variant"]["name"]
-    return name
 
 
 def experiment_page(experiment: OpenedExperiment) -> dict[str, Any]:
@@ -276,14 +248,27 @@ def experiment_page(experiment: OpenedExperiment) -> dict[str, Any]:
         "metrics": experiment.metrics,
         "judged": [name for name in experiment.metrics if name in judged],
         "text_limit": TEXT_LIMIT,
-        "variants": [
+        "columns": [
             {
                 "name": name,
-                "levels": run.row.facts["variant"]["levels"],
+                "target": run.row.identity.get("target"),
                 "run": run_entry(run.store, run.row, baselines),
             }
             for name, run in zip(experiment.names, experiment.runs, strict=True)
         ],
+    }
+
+
+def experiment_answer(answer: Experiment) -> dict[str, Any]:
+    """What an experiment shows, with its sentences.
+
+    Args:
+        answer: What it shows.
+    """
+    return {
+        **msgspec.json.decode(answer.head()),
+        "verdict": answer.verdict,
+        "lines": ["".join(line) for section in answer.sections() for line in (*section.lines, *section.after)],
     }
 
 

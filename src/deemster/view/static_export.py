@@ -12,7 +12,14 @@ import msgspec
 import numpy as np
 
 from deemster import __version__
-from deemster.comparison.without_text import WITHOUT_TEXT, TextRemover, comparison_without_text, report_without_text
+from deemster.comparison.experiment_source import named_experiment
+from deemster.comparison.without_text import (
+    WITHOUT_TEXT,
+    TextRemover,
+    comparison_without_text,
+    experiment_without_text,
+    report_without_text,
+)
 from deemster.errors import Issue, ReportError
 from deemster.formats.atomic_write import folder_aside
 from deemster.report.build_report import batches
@@ -23,6 +30,7 @@ from deemster.view.comparison_pages import ChangeQuery, OpenedComparison, change
 from deemster.view.experiment_pages import (
     ExperimentCache,
     OpenedExperiment,
+    experiment_answer,
     experiment_page,
     grid_columns,
     grid_rows,
@@ -81,16 +89,14 @@ def export_viewer(store: Store, names: Sequence[str], folder: Path, *, without_t
         How many files were written.
 
     Raises:
-        ReportError: The folder holds something else, a run is too large or has a name that no file can have, an
-            experiment is to be without its texts, or the files cannot be written.
+        ReportError: The folder holds something else, a run is too large or has a name that no file can have, or the
+            files cannot be written.
         StoreError: There is no such run, or the store fails.
     """
     _check_folder(folder)
     shown = _open(store, names)
     for run in shown.every_run:
         _check_run(run)
-    if without_text and shown.experiments:
-        raise ReportError("Of an experiment there is no export `--without-text`. Name one or two of its runs.")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with folder_aside(folder.parent) as aside:
@@ -105,12 +111,11 @@ def export_viewer(store: Store, names: Sequence[str], folder: Path, *, without_t
 
 
 def _open(store: Store, names: Sequence[str]) -> _Exported:
-    """What is named. The latest run of an experiment stands for the experiment, as it does in `deemster show`."""
     runs = RunCache(store)
     experiments = ExperimentCache(runs)
     opened_runs, opened_experiments = [], []
     for name in dict.fromkeys(names):
-        experiment = store.run(name).experiment if name == "latest" else store.find_experiment(name)
+        experiment = named_experiment(store, name)
         if experiment is None:
             opened_runs.append(runs.open(name))
         else:
@@ -190,7 +195,9 @@ def _answers(shown: _Exported, *, without_text: bool) -> Iterator[tuple[tuple[st
         )
     for experiment in shown.experiments:
         key = ("experiments", experiment.id)
-        yield from (((*key, *rest), value) for rest, value in _experiment_answers(experiment))
+        yield from (
+            ((*key, *rest), value) for rest, value in _experiment_answers(experiment, without_text=without_text)
+        )
     if len(shown.runs) > 1:
         names = ",".join(run.row.id for run in shown.runs)
         head, rows = _comparison(OpenedComparison(shown.runs), without_text=without_text)
@@ -316,13 +323,26 @@ def _sample_texts(answer: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _experiment_answers(experiment: OpenedExperiment) -> Iterator[tuple[tuple[str, ...], Any]]:
-    yield (), experiment_page(experiment)
-    yield ("answer",), experiment.answer
+def _experiment_answers(experiment: OpenedExperiment, *, without_text: bool) -> Iterator[tuple[tuple[str, ...], Any]]:
+    page = experiment_page(experiment)
+    answer = experiment.answer
+    if without_text:
+        answer = experiment_without_text(answer)
+        page["columns"] = [
+            {**column, "target": None, "run": _without_names(column["run"], hidden=True)} for column in page["columns"]
+        ]
+    yield (), page
+    yield ("answer",), experiment_answer(answer)
     yield ("columns",), grid_columns(experiment)
     every_column = range(len(experiment.runs))
     for chunk, samples in enumerate(batches(range(experiment.whole.row.samples), _ROWS_A_FILE)):
-        yield ("rows", str(chunk)), grid_rows(experiment, np.array(samples, dtype=np.int64), every_column)
+        rows = grid_rows(experiment, np.array(samples, dtype=np.int64), every_column)
+        yield ("rows", str(chunk)), [_row_without_text(row) for row in rows] if without_text else rows
+
+
+def _row_without_text(row: Mapping[str, Any]) -> dict[str, Any]:
+    cells = [cell and msgspec.structs.replace(cell, output=None) for cell in row["cells"]]
+    return {**row, "input": None, "expected": None, "cells": cells}
 
 
 def _comparison(comparison: OpenedComparison, *, without_text: bool) -> tuple[dict[str, Any], list[dict[str, Any]]]:

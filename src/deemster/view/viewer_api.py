@@ -22,6 +22,7 @@ from deemster.view.comparison_pages import (
 from deemster.view.experiment_pages import (
     ExperimentCache,
     OpenedExperiment,
+    experiment_answer,
     experiment_page,
     grid_page,
 )
@@ -106,7 +107,7 @@ class Viewer:
                 self._comparison(query), query.path["row_hash"], query.changes()
             ),
             "experiments/{experiment}": lambda query: experiment_page(self._experiment(query)),
-            "experiments/{experiment}/answer": lambda query: self._experiment(query).answer,
+            "experiments/{experiment}/answer": lambda query: experiment_answer(self._experiment(query).answer),
             "experiments/{experiment}/samples": lambda query: grid_page(
                 self._experiment(query),
                 query.grid(),
