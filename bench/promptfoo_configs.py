@@ -1,9 +1,9 @@
 """Imports every config of promptfoo below a folder, and looks for values that make no difference without a word.
 
-Each value of a config's tests is changed, one at a time. Where neither the files that it becomes change nor the list
-of what is not taken in, and no sentence of that list is about the value, it was dropped in silence.
+Each value of a config is changed, one at a time. Where neither the files that it becomes change nor the list of what is
+not taken in, and no sentence of that list is about the value, it was dropped in silence.
 
-Usage: python bench/promptfoo_configs.py FOLDER [--values]
+Usage: python bench/promptfoo_configs.py FOLDER [--values] [--only PART]
 
 FOLDER is a copy of the examples of promptfoo; none of its files is part of this repository. --values prints each value
 that was dropped in silence.
@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import copy
+import re
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -26,8 +28,13 @@ from deemster.integrations.import_promptfoo_config import SuiteFiles, is_promptf
 from deemster.integrations.import_run import read_runs
 from deemster.integrations.source_file import SourceFile
 
-# What of a config is about its tests; everything else is listed as a whole.
-ABOUT_TESTS = ("description", "tests", "defaultTest", "assertionTemplates")
+# What of a config is read; everything else is listed as a whole.
+READ = (
+    *("description", "prompts", "providers", "targets", "tests", "scenarios", "defaultTest", "assertionTemplates"),
+    "evaluateOptions",
+)
+# A folder that holds more than this is not copied, and its config is only imported.
+LARGEST = 20 * 2**20
 GOAL = "no crash, nothing dropped in silence"
 
 
@@ -36,7 +43,7 @@ class Imported(NamedTuple):
 
     outcome: str
     reason: str = ""
-    files: tuple[str, str] = ("", "")
+    files: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
 
@@ -69,7 +76,8 @@ def imported(path: Path) -> Imported:
 def described(files: SuiteFiles) -> Imported:
     """The files and the list as text."""
     samples = "\n".join(map(repr, files.dataset))
-    return Imported("imported", "", (samples, files.suite), files.left_out)
+    texts = [samples, files.suite, *files.prompts.values(), *files.targets.lines, *files.remarks]
+    return Imported("imported", "", tuple(texts), files.left_out)
 
 
 def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -103,31 +111,34 @@ def with_change(config: Any, path: tuple[Any, ...]) -> Any:
 
 def is_overridden(config: Any, path: tuple[Any, ...]) -> bool:
     """Whether it is a default that every test has a value of its own for."""
-    tests = config["tests"] if isinstance(config.get("tests"), list) else []
     owner, *keys = path
-    return owner == "defaultTest" and len(keys) == 2 and all(keys[1] in (test.get(keys[0]) or ()) for test in tests)
+    tests = config["tests"] if isinstance(config.get("tests"), list) else []
+    maps = [test.get(keys[0]) if isinstance(test, dict) else None for test in tests] if keys else []
+    return (
+        owner == "defaultTest" and len(keys) == 2 and all(isinstance(part, dict) and keys[1] in part for part in maps)
+    )
 
 
-def is_listed(config: Any, path: tuple[Any, ...], left_out: tuple[str, ...]) -> bool:
-    """Whether a sentence of the list is about a key on the path, or about the assertion around it."""
+def is_listed(source: SourceFile, path: tuple[Any, ...], left_out: tuple[str, ...]) -> bool:
+    """Whether a sentence of the list is about a key on the path, or about something around it."""
     keys = [key for key in path if isinstance(key, str)]
-    if any(f"`{key}` of " in sentence for key in keys for sentence in left_out):
-        return True
-    if path == ("defaultTest",) and any(sentence.startswith("a default test in another file") for sentence in left_out):
-        return True
-    owner = config
-    for key in path:
-        owner = owner[key]
-        kind = owner.get("type") if isinstance(owner, dict) else None
-        if kind is not None and any(sentence.startswith(f"an assertion `{kind}`") for sentence in left_out):
+    lines = {source.document.line(path[:length]) for length in range(1, len(path) + 1)}
+    for sentence in left_out:
+        if any(f"`{key}` of " in sentence for key in keys):
+            return True
+        is_about_key = re.match(r"`[^`]*` of ", sentence) is not None
+        numbers = re.search(r", lines? ([\d, ]+)( and [\d,]+ more)?$", sentence)
+        if not is_about_key and numbers and (numbers[2] or not lines.isdisjoint(map(int, numbers[1].split(", ")))):
             return True
     return False
 
 
 def silent_values(path: Path, folder: Path) -> list[tuple[Any, ...]]:
-    """The values of a config that may be anything, and nobody is told."""
+    """The values of a config that may be anything, and nobody is told; FOLDER is for copies of its own."""
     config = SourceFile(path).value
-    place = folder / "promptfooconfig.yaml"
+    copied = folder / "config"
+    shutil.copytree(path.parent, copied)
+    place = copied / "promptfooconfig.changed.yaml"
 
     def imported_as(value: Any) -> Imported:
         place.write_text(yaml.dump(value, Dumper=PlainDumper, width=1 << 30, sort_keys=False), encoding="utf-8")
@@ -135,29 +146,41 @@ def silent_values(path: Path, folder: Path) -> list[tuple[Any, ...]]:
 
     before = imported_as(config)
     assert before.outcome == "imported", before.reason
-    about_tests = {key: config[key] for key in ABOUT_TESTS if key in config}
-    return [
+    source = SourceFile(place)
+    _ = source.document
+    read = {key: config[key] for key in READ if key in config}
+    silent = [
         leaf
-        for leaf in leaves(about_tests)
-        if not is_listed(config, leaf, before.left_out)
+        for leaf in leaves(read)
+        if not is_listed(source, leaf, before.left_out)
         and not is_overridden(config, leaf)
         and imported_as(with_change(config, leaf)) == before
     ]
+    shutil.rmtree(copied)
+    return silent
+
+
+def size(folder: Path) -> int:
+    """How many bytes a folder holds."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--values", action="store_true")
+    parser.add_argument("--only", default="")
     flags = parser.parse_args()
-    configs = sorted(flags.folder.rglob("promptfooconfig*.yaml"))
+    configs = [path for path in sorted(flags.folder.rglob("promptfooconfig*.yaml")) if flags.only in str(path)]
 
     outcomes = {path: imported(path) for path in configs}
     with tempfile.TemporaryDirectory() as folder:
         silent = {
             path: values
             for path, found in outcomes.items()
-            if found.outcome == "imported" and (values := silent_values(path, Path(folder)))
+            if found.outcome == "imported"
+            and size(path.parent) < LARGEST
+            and (values := silent_values(path, Path(folder)))
         }
 
     counts = Counter(found.outcome for found in outcomes.values())

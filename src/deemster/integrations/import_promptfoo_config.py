@@ -170,6 +170,8 @@ def read_promptfoo_config(source: SourceFile) -> SuiteFiles:
     prompts = read_prompts(config, files, left_out)
     providers = read_providers(config, files, left_out)
     combinations = _combinations(prompts, providers, left_out)
+    if providers and not combinations:
+        left_out.note("how the providers are asked, since no prompt is", ("providers",))
     metrics = SuiteMetrics(config, files, left_out)
     variables = {name for pair in combinations for name in pair.prompt.variables | pair.provider.variables}
     samples = _samples(tests, metrics, variables)
@@ -177,12 +179,14 @@ def read_promptfoo_config(source: SourceFile) -> SuiteFiles:
 
     name = as_text(config.get("description")) or source.path.stem
     sections: dict[str, Any] = {"schema_version": "deemster.suite.v1", "name": name, "dataset": DATASET}
-    sections |= _models(config, combinations, [metric for metric, _ in entries], files, left_out)
+    sections |= _models(config, providers, [metric for metric, _ in entries], files, left_out)
+    if prompts:
+        sections["prompts"] = {prompt.name: prompt.path for prompt in prompts}
     sections |= _target(combinations)
     sections |= _options(config, left_out)
     sections["metrics"] = [{metric: options} for metric, options in entries or [_ANSWERED]]
     remarks = tuple(_remarks(sections, {metric for metric, _ in entries}))
-    asked = {combination.prompt.path: combination.prompt.text for combination in combinations}
+    asked = {prompt.path: prompt.text for prompt in prompts}
     targets = _code_targets(source.path.parent, combinations)
     return SuiteFiles(Dataset(samples, name=name), _yaml(sections), left_out.sentences(), asked, targets, remarks)
 
@@ -258,15 +262,12 @@ def _whole_target(prompt: SuitePrompt, provider: Provider) -> dict[str, Any]:
 
 
 def _target(combinations: Sequence[_Combination]) -> dict[str, Any]:
-    """The sections `prompts`, `target` and `variants`."""
+    """The sections `target` and `variants`."""
     if not combinations:
         return {}
     chats = [combination for combination in combinations if isinstance(combination.provider, ChatProvider)]
-    sections: dict[str, Any] = {}
-    if chats:
-        sections["prompts"] = {combination.prompt.name: combination.prompt.path for combination in chats}
     if len(combinations) == 1:
-        return {**sections, "target": combinations[0].target}
+        return {"target": combinations[0].target}
 
     targets = [combination.target for combination in combinations]
     shared = {key: value for key, value in targets[0].items() if all(target.get(key) == value for target in targets)}
@@ -279,33 +280,29 @@ def _target(combinations: Sequence[_Combination]) -> dict[str, Any]:
     is_grid = bool(levels) and differing <= {"prompt", "chat"}
     if is_grid and len(levels["prompt"]) * len(levels["chat"]) == len(combinations):
         variants: dict[str, Any] = {key: values for key, values in levels.items() if len(values) > 1}
-        return {**sections, "target": {**targets[0], **shared}, "variants": variants}
+        return {"target": {**targets[0], **shared}, "variants": variants}
 
-    if shared:
-        sections["target"] = shared
     variants = {
         combination.name: {key: value for key, value in combination.target.items() if key not in shared}
         for combination in combinations
     }
-    return {**sections, "variants": variants}
+    return {**({"target": shared} if shared else {}), "variants": variants}
 
 
 def _models(
     config: Mapping[str, Any],
-    combinations: Sequence[_Combination],
+    providers: Sequence[Provider],
     metrics: Sequence[str],
     files: ConfigFiles,
     left_out: LeftOut,
 ) -> dict[str, Any]:
     """The section `models`: who is asked, and who judges."""
-    asked = {combination.provider.name: combination.provider for combination in combinations}
-    models = {name: provider.model for name, provider in asked.items() if isinstance(provider, ChatProvider)}
+    models = {provider.name: provider.model for provider in providers if isinstance(provider, ChatProvider)}
     grader = as_map(as_map(config.get("defaultTest")).get("options")).get("provider")
     graders = read_graders(grader, files, left_out, ("defaultTest", "options", "provider"))
     if any(metric in _JUDGING for metric in metrics):
-        models["judge"] = graders.get("judge", _USUAL_GRADER)
-    if "cosine-embedding" in metrics and "embedding" in graders:
-        models["embedding"] = graders["embedding"]
+        models["judge"] = _USUAL_GRADER
+    models |= graders
     return {"models": models} if models else {}
 
 

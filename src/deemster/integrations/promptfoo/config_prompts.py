@@ -24,10 +24,11 @@ _SEPARATOR = re.compile(r"^[ \t]*---[ \t]*\r?$", re.MULTILINE)
 _LOOKS_LIKE_PATH = re.compile(r"\S+\.(?:txt|md|j2|json|jsonl|ya?ml|csv|[cm]?[jt]s|py)(?::\w+)?")
 _BEGINS_A_CHAT = re.compile(r"\s*(?:\[\s*\{(?!\{)|- +['\"]?(?:role|content)['\"]?\s*:)")
 _PROMPT_KEYS = frozenset({"id", "label", "raw", "content", "display"})
+_TEXT_KEYS = frozenset({"raw", "content"})
 _MESSAGE_KEYS = frozenset({"role", "content"})
 # The roles of messages, and what they are here: that of a developer is another name of the system's.
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
-_NAME_LENGTH = 40
+_NAME_LENGTH = 60
 
 
 class SuitePrompt(NamedTuple):
@@ -85,7 +86,9 @@ def read_prompts(config: Mapping[str, Any], files: ConfigFiles, left_out: LeftOu
                 prompts.append(_suite_prompt(raw, name))
             except LeftOutError as error:
                 left_out.note(f"a prompt: {error}", path)
-        left_out.note_keys(as_map(entry), _PROMPT_KEYS, path, of="a prompt")
+        # Beside a text and a label, the id says nothing more.
+        is_named = isinstance(entry, dict) and "label" in entry and not _TEXT_KEYS.isdisjoint(entry)
+        left_out.note_keys(as_map(entry), _PROMPT_KEYS - {"id"} if is_named else _PROMPT_KEYS, path, of="a prompt")
     return prompts
 
 
@@ -103,6 +106,7 @@ def _raw_prompts(entry: Any, files: ConfigFiles) -> Iterator[_RawPrompt]:
     described = as_map(entry)
     label = as_text(described.get("label")) or as_text(described.get("display"))
     if isinstance(entry, dict):
+        label = label or (None if _TEXT_KEYS.isdisjoint(entry) else as_text(entry.get("id")))
         entry = described.get("content") or described.get("raw") or described.get("id")
     if not isinstance(entry, str):
         raise LeftOutError("it is no text and no list of messages")

@@ -99,7 +99,8 @@ _SENT = frozenset(
         "top_k",
     }
 )
-_OF_ADDRESS = frozenset({"apiKey", "apiKeyEnvar", "apiBaseUrl", "apiHost", "region"})
+_OF_ADDRESS = ("apiBaseUrl", "apiHost", "region")
+_OF_KEY = ("apiKey", "apiKeyEnvar")
 _PROVIDER_KEYS = frozenset({"id", "label", "config", "prompts"})
 _HTTP_KEYS = frozenset({"url", "method", "headers", "body", "transformResponse", "responseParser", "maxRetries"})
 _VARIABLE = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}|\$\{?(\w+)\}?")
@@ -240,6 +241,7 @@ def _grader(
         return _model_entry(vendor, model, as_map(entry.get("config")), left_out, (*path, "config"))
     grader = _provider(entry, [], files, left_out, path)
     if role == "judge" and isinstance(grader, ChatProvider):
+        left_out.note_keys(grader.settings, frozenset(), (*path, "config"), "the provider that grades")
         return grader.model
     raise LeftOutError(f"`{visible(entry['id'], limit=80)}` has no counterpart here")
 
@@ -322,16 +324,17 @@ def _model_entry(
     entry: dict[str, Any] = {**_ENDPOINTS.get(vendor, {}), "model": model}
     if vendor in _PRESETS:
         entry = {"provider": _PRESETS[vendor], **entry}
-    host, url, region = (as_text(config.get(key)) for key in ("apiHost", "apiBaseUrl", "region"))
-    if url is not None:
-        entry["base_url"] = url
-    elif host is not None:
-        suffix = "openai/v1" if _PRESETS.get(vendor) == "azure" else "v1"
-        entry["base_url"] = f"https://{host}/{suffix}"
-    elif region is not None and vendor == "bedrock":
-        entry["base_url"] = f"https://bedrock-mantle.{region}.api.aws/v1"
-    if "base_url" in entry:
-        entry["base_url"] = _OF_ENVIRONMENT.sub(r"${\1}", entry["base_url"])
+    addresses = {
+        "apiBaseUrl": "{}",
+        "apiHost": "https://{}/openai/v1" if _PRESETS.get(vendor) == "azure" else "https://{}/v1",
+    }
+    if vendor == "bedrock":
+        addresses["region"] = "https://bedrock-mantle.{}.api.aws/v1"
+    for part in _OF_ADDRESS:
+        if part in config and part in addresses and "base_url" not in entry:
+            entry["base_url"] = _OF_ENVIRONMENT.sub(r"${\1}", addresses[part].format(config[part]))
+        elif part in config:
+            left_out.note(f"`{part}` of a provider's config", (*path, part))
 
     key = as_text(config.get("apiKey"))
     variable = None if key is None else _VARIABLE.fullmatch(key)
@@ -350,10 +353,10 @@ def _chat_settings(
     settings: dict[str, Any] = {}
     sent: dict[str, Any] = {}
     for key, value in config.items():
-        if key in _OF_ADDRESS:
+        if key in _OF_ADDRESS or key in _OF_KEY:
             continue
         try:
-            if key in _SETTINGS:
+            if key in _SETTINGS and _SETTINGS[key] not in settings:
                 settings[_SETTINGS[key]] = _with_files(value, files)
             elif key in _SENT:
                 sent[key] = _with_files(value, files)

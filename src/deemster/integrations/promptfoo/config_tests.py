@@ -16,7 +16,7 @@ from deemster.integrations.source_file import SourceFile
 _PARTS = ("vars", "options", "metadata")
 _TEST_KEYS = frozenset({"description", "vars", "assert", "metadata", "options"})
 _OPTION_KEYS = frozenset({"disableVarExpansion", "provider"})
-_SCENARIO_KEYS = frozenset({"config", "tests", "description"})
+_SCENARIO_KEYS = frozenset({"config", "tests"})
 # The assertions of promptfoo; in a cell of a table they stand as `not-contains: x` or `similar(0.8): x`.
 _ASSERTIONS = (
     "agent-rubric answer-relevance bleu classifier contains contains-all contains-any contains-html contains-json "
