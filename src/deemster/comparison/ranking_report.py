@@ -285,8 +285,8 @@ def ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
     if len(repetitions) == 1 and repetitions != {1}:
         count = repetitions.pop()
         attempts = [
-            (f"pass@{count}", lambda entry: format_number(entry.figures.passes_once, places=2)),
-            (f"pass^{count}", lambda entry: format_number(entry.figures.passes_always, places=2)),
+            (f"pass@{count}", lambda entry: format_number(entry.figures.pass_at_k, places=2)),
+            (f"pass^{count}", lambda entry: format_number(entry.figures.pass_hat_k, places=2)),
         ]
     columns += attempts
     columns += [(MetricName(name), _metric_cell(name)) for name in metrics]
@@ -434,8 +434,8 @@ def ranking_rows(ranking: Ranking) -> Iterator[dict[str, Any]]:
             "pass_rate": entry.run.pass_rate,
             **_ends("pass_rate", figures.pass_rate_interval),
             "macro_f1": entry.run.macro_f1,
-            "passes_once": figures.passes_once,
-            "passes_always": figures.passes_always,
+            "pass_at_k": figures.pass_at_k,
+            "pass_hat_k": figures.pass_hat_k,
             "best_rank": entry.best_rank,
             "worst_rank": entry.worst_rank,
             "difference": None if difference is None else difference.difference,
