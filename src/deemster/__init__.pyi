@@ -29,6 +29,8 @@ from deemster.errors import InputError as InputError
 from deemster.errors import Issue as Issue
 from deemster.evaluation.evaluate_dataset import evaluate as evaluate
 from deemster.evaluation.evaluate_dataset import evaluate_async as evaluate_async
+from deemster.evaluation.evaluate_variants import evaluate_variants as evaluate_variants
+from deemster.evaluation.evaluate_variants import evaluate_variants_async as evaluate_variants_async
 from deemster.evaluation.evaluation_settings import EvaluationSettings as EvaluationSettings
 from deemster.gate import Gate as Gate
 from deemster.grading.grade_dataset import grade as grade

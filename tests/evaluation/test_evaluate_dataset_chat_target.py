@@ -39,10 +39,10 @@ def priced(client=None):
     return Role(client=client, prices={"": Price(Decimal(1), Decimal(1))})
 
 
-def evaluated(model, *, prompt="Add: {{input.question}}", samples=SAMPLES, **more):
+def evaluated(model, *, prompt="Add: {{input.question}}", max_tokens=None, samples=SAMPLES, **more):
     return dm.evaluate(
         dm.Dataset(samples, name="sums"),
-        target=dm.ChatTarget("mini", prompt),
+        target=dm.ChatTarget("mini", prompt, max_tokens=max_tokens),
         metrics=["exact-match"],
         models={"mini": model},
         **more,
@@ -99,17 +99,23 @@ def test_second_run_with_a_cache_asks_nothing(tmp_path):
 
 def test_budget_that_is_spent_stops_the_run():
     model = FakeChat(answer, identity={"model": "mini"}, is_local=False)
-    target = dm.ChatTarget("mini", "Add: {{input.question}}", max_tokens=10)
-    report = dm.evaluate(
-        dm.Dataset(SAMPLES, name="sums"),
-        target=target,
-        metrics=["exact-match"],
-        models={"mini": priced(model)},
-        calls=dm.ModelCalls(budget_usd=0.0003),
-    )
+    report = evaluated(priced(model), max_tokens=10, calls=dm.ModelCalls(budget_usd=0.0003))
     assert report.run.status == "incomplete"
     assert 0 < len(model.asked) < 6
     assert report.budget.reason.startswith("The budget is exhausted")
+
+
+def test_run_that_its_budget_stopped_is_resumed_and_pays_for_nothing_twice(tmp_path):
+    model = FakeChat(answer, identity={"model": "mini"}, is_local=False)
+    storage = dm.Storage(tmp_path / "runs.db")
+    parts = {"max_tokens": 10, "repetitions": 2}
+    stopped = evaluated(priced(model), storage=storage, calls=dm.ModelCalls(budget_tokens=500), **parts)
+    assert (stopped.run.status, 0 < len(model.asked) < 12) == ("incomplete", True)
+
+    resumed = evaluated(priced(model), storage=storage._replace(resume=True), **parts)
+    assert len(model.asked) == 12
+    assert (resumed.usage.target.calls, resumed.usage.target.cached_calls) == (12, 0)
+    assert resumed.cost.total_usd == Decimal("0.00132")
 
 
 def test_offline_run_asks_no_model_elsewhere(tmp_path):
@@ -217,9 +223,11 @@ def test_target_that_cannot_be_used_is_an_error_with_its_line(suite_file, target
 
 
 def test_fault_in_a_chat_file_names_that_file(suite_file):
-    Path(suite_file.parent, "chat.yml").write_text("- { role: tool, content: x }\n", encoding="utf-8")
+    Path(suite_file.parent, "chat.yml").write_text(
+        "- { role: user, content: x }\n- { role: tool, content: x }\n", encoding="utf-8"
+    )
     suite_file.write_text(SUITE.replace('"Add: {{input.question}}"', "chat.yml"), encoding="utf-8")
-    with pytest.raises(InputError, match=r"chat\.yml.*The role of a message"):
+    with pytest.raises(InputError, match=r"chat\.yml:2: prompt\[1\]\.role must be one of"):
         load_suite(suite_file)
 
 

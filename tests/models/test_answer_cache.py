@@ -46,6 +46,8 @@ asks = st.builds(
     logprobs=st.integers(0, 2),
     sample=st.integers(0, 2),
     again=st.integers(0, 1),
+    subject=st.sampled_from(["", "a", "b"]),
+    parameters=st.none() | st.dictionaries(st.sampled_from(["top_p"]), st.integers(0, 1)),
 )
 
 
@@ -66,6 +68,8 @@ def test_changing_any_field_that_is_sent_changes_the_key(ask, data):
         "logprobs": ask.logprobs + 1,
         "sample": ask.sample + 1,
         "again": 1 - ask.again,
+        "subject": f"{ask.subject}a",
+        "parameters": {} if ask.parameters is None else None,
     }
     # Neither is sent, so neither changes an answer.
     unsent = {"role": "another", "once": not ask.once}
@@ -409,3 +413,9 @@ def test_lines_are_found_whether_the_index_holds_them_in_memory_or_not(tmp_path,
         assert [each.answer(bytes([number]) * 32).text for number in range(6)] == ["6", "7", "8", "9", "4", "5"]
         assert bytes([6]) * 32 not in each
         each.close()
+
+
+def test_key_of_a_judges_question_is_the_one_of_version_0_2():
+    ask = Ask(messages=(Message("user", "Judge this."),), schema={"type": "object"})
+    key = ask_key(identity_prefix({"model": "m"}), ask).hex()
+    assert key == "02d2a63a5c921695b64d338de45fc1a25e1a50ec43f13873b136774879f996bb"

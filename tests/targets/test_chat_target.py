@@ -140,10 +140,13 @@ def test_text_of_a_sample_is_not_filled_in_again():
         ("{{expected_output}}", "never given to a target. There is `{{input}}`."),
         ("{{id}}", "names nothing a target is given"),
         ("  ", "The prompt is empty."),
-        ({"system": "S"}, "The prompt has no `user`"),
-        ({"system": "S", "usr": "x", "user": "y"}, "`usr` is no key of a prompt"),
-        ([], "The prompt has no message."),
-        ([{"role": "tool", "content": "x"}], "The role of a message"),
+        ({"system": "S"}, "prompt: `user` is missing."),
+        ({"system": "S", "usr": "x", "user": "y"}, "`usr` is no key of a prompt. Did you mean `user`?"),
+        ([], "prompt is empty"),
+        (
+            [{"role": "tool", "content": "x"}],
+            "prompt[0].role must be one of `assistant`, `system`, `user`, not `tool`.",
+        ),
         (3, "A prompt is text, a path"),
         ("prompts/no-such-file.txt", "There is no file"),
     ],
@@ -165,3 +168,12 @@ def test_files_of_prompts_are_text_or_chats(tmp_path):
 def test_misspelt_name_of_a_prompt_is_no_prompt_text():
     with pytest.raises(ConfigurationError, match="Did you mean `short`"):
         read_prompt("shrot", PromptSource({"short": "Q: {{input.q}}"}))
+
+
+@pytest.mark.parametrize(
+    "held",
+    [[], [{"role": "tool", "content": "x"}], [{"role": "user", "content": [{"type": "image_url"}]}], {"role": 3}],
+)
+def test_conversation_that_is_no_list_of_messages_says_what_is_wrong(held):
+    with pytest.raises(LookupError, match=r"input\.messages"):
+        read_prompt("{{input.messages}}").fill({"messages": held})

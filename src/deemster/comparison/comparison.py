@@ -23,6 +23,7 @@ from deemster.results.compared_numbers import (
     Difference,
     MetricComparison,
     PassTable,
+    RepeatedComparison,
     SampleCounts,
     UsageComparison,
 )
@@ -71,11 +72,12 @@ class Comparison(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forb
         privacy: What was left out on purpose.
         corrected: By metric, the difference corrected by people's labels; None unless outputs of both runs have some.
         judge_change: What the change of judge is worth, where the outputs are the same and the judge is not; else None.
+        repeated: How often one of several repetitions passes, and how often all do; None without repetitions.
     """
 
     long_fields: ClassVar[frozenset[str]] = frozenset({"changes"})
-    # What only labels of people, anchors, or another judge bring.
-    optional_fields: ClassVar[frozenset[str]] = frozenset({"corrected", "anchors", "judge_change"})
+    # What only labels of people, anchors, another judge, or repetitions bring.
+    optional_fields: ClassVar[frozenset[str]] = frozenset({"corrected", "anchors", "judge_change", "repeated"})
 
     schema_version: str = SCHEMA
     tool_version: str
@@ -106,6 +108,7 @@ class Comparison(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forb
     privacy: PrivacyEntry = PrivacyEntry()
     corrected: dict[str, CorrectedComparison] | None = None
     judge_change: JudgeChange | None = None
+    repeated: RepeatedComparison | None = None
 
     @property
     def verdict(self) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from deemster.comparison.comparison_sections import comparison_headline, comparison_sections
+from deemster.comparison.comparison_sections import comparison_headline, comparison_sections, repeated_numbers
 from deemster.comparison.comparison_verdict import format_level
-from deemster.comparison.judge_change_report import judge_change_sections
 from deemster.report.failing_samples import describe_unscored, quoted_text
 from deemster.report.overview import broken_rules, lines_left, rest_line
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
@@ -39,6 +38,7 @@ _MOST_LINES = 6
 _SAMPLE_LINES = 5
 _SAMPLES_AROUND = 2
 _MOST_SAMPLES = 5
+_JUDGES = ("judge-change", "judge-flips", "past-decisions")
 # The titles of what is shown with both outputs, by what became of the samples.
 _TITLES = {
     "newly_failing": "Samples that broke",
@@ -59,12 +59,13 @@ def comparison_overview(
         further: What else was found out, which stands before the samples.
     """
     headline = comparison_headline(comparison)
+    sections = comparison_sections(comparison, full=False)
     above = [
         headline._replace(lines=headline.lines[:_MOST_LINES]),
         *broken_rules(comparison.gate, _WHOLE),
-        *judge_change_sections(comparison, full=False),
+        *with_keys(sections, _JUDGES),
         *([_pass_rates(comparison)] if comparison.metrics else []),
-        *with_keys(comparison_sections(comparison, full=False), ("corrected",)),
+        *with_keys(sections, ("corrected",)),
         *further,
     ]
     lines = [("      " if place else "Next: ", DataText(step)) for place, step in enumerate(steps)]
@@ -87,6 +88,7 @@ def _pass_rates(comparison: Comparison) -> TextSection:
     if len(comparison.metrics) > 1:
         numbers.append(("mean pass-rate", comparison.macro_f1))
     numbers += _lowest_cohorts(comparison)
+    numbers += repeated_numbers(comparison)
 
     head = ("pass-rate", "before", "now", "change", f"{format_level(comparison)} interval")
     rows = [(name, *_cells(number)) for name, number in numbers]

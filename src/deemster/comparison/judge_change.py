@@ -96,7 +96,7 @@ class UnevenCohort(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     is_uneven: bool
 
 
-class Exchange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExchangeRate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The pass mark of the new judge that gives the pass-rate of the old one.
 
     Attributes:
@@ -156,7 +156,7 @@ class MetricJudgeChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     only_now: int
     flips: tuple[ComparedSample, ...] = ()
     agreement: JudgeAgreement
-    exchange: Exchange
+    exchange: ExchangeRate
     people: JudgesByPeople | None = None
 
 
@@ -359,7 +359,7 @@ class _Verdict(NamedTuple):
     needed: int | None = None
 
 
-def _decide(checks: Sequence[_Check], exchange: Exchange, *, outputs: int) -> _Verdict:
+def _decide(checks: Sequence[_Check], exchange: ExchangeRate, *, outputs: int) -> _Verdict:
     """The answer of one metric, and why."""
     correlation = exchange.spearman_interval
     if correlation is not None and correlation.high < _RELATED:
@@ -388,11 +388,11 @@ def _describe_move(number: Difference) -> str:
     return f"{'falls' if change < 0 else 'rises'} by {abs(100 * change):.1f} points"
 
 
-def _unrelated(exchange: Exchange) -> str:
+def _unrelated(exchange: ExchangeRate) -> str:
     return f"the scores do not rise and fall together (rank correlation {exchange.spearman or 0.0:.2f})"
 
 
-def _needed_for_link(exchange: Exchange, outputs: int) -> int | None:
+def _needed_for_link(exchange: ExchangeRate, outputs: int) -> int | None:
     """About how many outputs would show that an exchange rate holds; None where no number of them would."""
     if any(cohort.is_uneven for cohort in exchange.cohorts):
         return None
@@ -411,7 +411,7 @@ def _needed_for_link(exchange: Exchange, outputs: int) -> int | None:
     return math.ceil(outputs * times) if times > 1 else None
 
 
-def _exchange(outputs: JudgedOutputs, *, confidence: float, seed: int) -> Exchange:
+def _exchange(outputs: JudgedOutputs, *, confidence: float, seed: int) -> ExchangeRate:
     """The exchange rate of the pass mark, or why there is none."""
     old = -outputs.old if outputs.old_is_loss else outputs.old
     new = -outputs.new if outputs.new_is_loss else outputs.new
@@ -420,12 +420,12 @@ def _exchange(outputs: JudgedOutputs, *, confidence: float, seed: int) -> Exchan
     if link is None:
         n_passed = int(np.count_nonzero(outputs.old_passed))
         verb, count = ("pass", n_passed) if n_passed < FEWEST_OF_A_KIND else ("fail", len(new) - n_passed)
-        return Exchange(refused=f"too few outputs {verb} under the old judge to link its pass mark ({count})")
+        return ExchangeRate(refused=f"too few outputs {verb} under the old judge to link its pass mark ({count})")
 
     rho, rho_interval = correlation or (None, None)
     low, high = link.interval
     cohorts = _cohorts_left(outputs, link, seed=seed)
-    exchange = Exchange(
+    exchange = ExchangeRate(
         old_mark=outputs.old_mark,
         mark=-link.mark if outputs.new_is_loss else link.mark,
         interval=Interval(-high, -low) if outputs.new_is_loss else link.interval,
@@ -438,7 +438,7 @@ def _exchange(outputs: JudgedOutputs, *, confidence: float, seed: int) -> Exchan
     return msgspec.structs.replace(exchange, refused=next(_refusals(exchange), None))
 
 
-def _refusals(exchange: Exchange) -> Iterator[str]:
+def _refusals(exchange: ExchangeRate) -> Iterator[str]:
     """Why there is no exchange rate that holds."""
     if exchange.spearman_interval is None:
         yield "the scores do not differ enough to be linked"

@@ -281,24 +281,44 @@ def _by_people(
     weights = np.array([weight for _, _, weight in labelled])
     outputs = judged.outputs
     is_score = kind == "score"
-    before = np.abs((outputs.old if is_score else outputs.old_passed.astype(np.float64))[rows] - truth)
-    now = np.abs((outputs.new if is_score else outputs.new_passed.astype(np.float64))[rows] - truth)
+    found = hold_against_people(
+        outputs.old[rows] if is_score else outputs.old_passed[rows].astype(np.float64),
+        outputs.new[rows] if is_score else outputs.new_passed[rows].astype(np.float64),
+        truth,
+        units=outputs.units[rows],
+        weights=weights,
+        confidence=confidence,
+    )
+    return msgspec.structs.replace(found, passes_failed=None, fails_passed=None) if is_score else found
 
-    sizes, _ = unit_sums(weights, outputs.units[rows])
-    totals, _ = unit_sums(weights * (now - before), outputs.units[rows])
+
+def hold_against_people(
+    old: Floats, new: Floats, truth: Floats, *, units: Rows, weights: Floats, confidence: float
+) -> JudgesByPeople:
+    """Both judges against what people say of the same outputs.
+
+    Args:
+        old: What the old judge says of each output: 1 or 0, or a score.
+        new: What the new judge says.
+        truth: What people say.
+        units: The unit of each output.
+        weights: How many outputs each stands for.
+        confidence: The level of the interval.
+    """
+    before = np.abs(old - truth)
+    now = np.abs(new - truth)
+    sizes, _ = unit_sums(weights, units)
+    totals, _ = unit_sums(weights * (now - before), units)
     error = paired_difference(totals, sizes, confidence=confidence)
     interval = interval_ends(error.interval)
-    failed, passed = (
-        None if is_score else _error_shares(before, now, rows, weights) for rows in (truth < 1, truth == 1)
-    )
     return JudgesByPeople(
-        labels=len(labelled),
+        labels=len(truth),
         before=float(np.average(before, weights=weights)),
         now=float(np.average(now, weights=weights)),
         difference=error.value or 0.0,
         interval=interval,
-        passes_failed=failed,
-        fails_passed=passed,
+        passes_failed=_error_shares(before, now, truth < 1, weights),
+        fails_passed=_error_shares(before, now, truth == 1, weights),
         closer=_closer(interval),
     )
 

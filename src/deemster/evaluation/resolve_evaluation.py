@@ -92,11 +92,45 @@ def resolve_arguments(
     Raises:
         InputError: Something given cannot be used; the issues of all parts are listed.
     """
+    suite = suite_of_arguments(
+        dataset,
+        metrics=metrics,
+        aggregator=aggregator,
+        gate=gate,
+        models=models,
+        calls=calls,
+        repetitions=repetitions,
+        concurrency=concurrency,
+        seed=seed,
+        settings=settings,
+    )
+    overrides = SuiteOverrides(outputs=outputs, label=name, target=target)
+    return resolve_evaluation(suite, overrides, storage=storage)
+
+
+def suite_of_arguments(
+    dataset: Dataset | Iterable[Any] | str | Path,
+    *,
+    metrics: Sequence[Any],
+    aggregator: Aggregator | str | Mapping[str, Any] | None,
+    gate: Gate | Mapping[str, Any] | None,
+    models: Mapping[str, Any] | None,
+    calls: ModelCalls,
+    repetitions: int | None,
+    concurrency: int,
+    seed: int,
+    settings: EvaluationSettings,
+) -> Suite:
+    """The arguments of a program as a suite without a document.
+
+    Raises:
+        ConfigurationError: The metrics name several groups, or one that there is not.
+    """
     metrics, group = _take_group(metrics)
     if group is not None:
         metrics, aggregator = with_group(group, metrics, aggregator)
 
-    suite = Suite(
+    return Suite(
         dataset=dataset,
         metrics=metrics,
         models=models,
@@ -109,8 +143,6 @@ def resolve_arguments(
         settings=settings,
         calls=calls,
     )
-    overrides = SuiteOverrides(outputs=outputs, label=name, target=target)
-    return resolve_evaluation(suite, overrides, storage=storage)
 
 
 def _take_group(metrics: Sequence[Any]) -> tuple[Sequence[Any], str | None]:

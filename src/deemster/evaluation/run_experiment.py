@@ -116,7 +116,7 @@ def resolve_experiment(
 
     dataset = resolve_dataset(suite, overrides)
     overrides = overrides._replace(dataset=dataset, select=None)
-    resumed = _find_resumed(storage, suite, names)
+    resumed = _find_resumed(storage, suite, names, dataset=dataset.name)
     experiment = _new_id(suite, [dataset.fingerprint, *names], storage.store) if resumed is None else resumed.id
 
     arms = []
@@ -164,7 +164,9 @@ class _ResumedExperiment(NamedTuple):
     runs: Mapping[str, RunRow]
 
 
-def _find_resumed(storage: StoredOrNot, suite: Suite, names: Sequence[str]) -> _ResumedExperiment | None:
+def _find_resumed(
+    storage: StoredOrNot, suite: Suite, names: Sequence[str], *, dataset: str
+) -> _ResumedExperiment | None:
     """The stored experiment that is to be resumed; None where a new one is to begin.
 
     Raises:
@@ -176,7 +178,8 @@ def _find_resumed(storage: StoredOrNot, suite: Suite, names: Sequence[str]) -> _
     if isinstance(resume, str):
         return _named_experiment(store, resume, suite)
 
-    rows = [row for row in store.runs(suite=suite.name or None, kind="run") if row.suite == (suite.name or None)]
+    rows = store.runs(suite=suite.name or None, dataset=None if suite.name else dataset, kind="run")
+    rows = [row for row in rows if row.suite == (suite.name or None)]
     ids = dict.fromkeys(row.experiment for row in rows if row.experiment is not None)
     experiments = [_ResumedExperiment(known, variant_rows(store, known)) for known in ids]
     unfinished = [experiment for experiment in experiments if _is_unfinished(experiment, names)]
@@ -224,7 +227,9 @@ def _own_storage(storage: StoredOrNot, name: str, resumed: RunRow | None) -> Sto
 
 def _target_of(variant: Variant) -> dict[str, Any]:
     """How a variant's target is given where no suite declares it."""
-    return {} if isinstance(variant.target, DeclaredTarget) else {"target": variant.target}
+    if isinstance(variant.target, DeclaredTarget):
+        return {}
+    return {"outputs" if isinstance(variant.target, SavedOutputs) else "target": variant.target}
 
 
 def _new_id(suite: Suite, parts: Sequence[str], store: Store | None) -> str:

@@ -89,6 +89,18 @@ def suite_variants(suite: Suite, *, calls_target: bool = True) -> list[Variant]:
     return variants
 
 
+def given_variants(targets: Mapping[str, Any]) -> list[Variant]:
+    """The variants that a program gives by name: targets, or saved outputs.
+
+    Raises:
+        ConfigurationError: They are none, or a name is no text of one line.
+    """
+    if not isinstance(targets, Mapping) or not targets:
+        raise ConfigurationError("Variants are a map of at least one name to a target or saved outputs.")
+    _check_names(list(targets), None)
+    return [Variant(name, {}, target) for name, target in targets.items()]
+
+
 def choose_variants(variants: Sequence[Variant], patterns: Sequence[str]) -> list[Variant]:
     """The variants that one of some names or globs fits, in their order; all without any.
 
@@ -182,7 +194,7 @@ def _overrides(suite: Suite) -> list[_Override]:
         raise ConfigurationError(Issue(message, where(("variants",))))
 
     overrides = list(_grid(section)) if lists else [_named(name, section[name]) for name in maps]
-    _check_names([override.name for override in overrides], suite)
+    _check_names([override.name for override in overrides], where(("variants",)))
     return overrides
 
 
@@ -279,13 +291,12 @@ def _place(suite: Suite, override: _Override, keys: _Keys) -> str | None:
     return suite.document.where(override.path)
 
 
-def _check_names(names: Sequence[str], suite: Suite) -> None:
+def _check_names(names: Sequence[Any], where: str | None) -> None:
     """Refuse names that are not the name of one variant alone.
 
     Raises:
         ConfigurationError: There are such names.
     """
-    where = suite.document.where(("variants",))
     twice = [name for index, name in enumerate(names) if name in names[:index]]
     if twice:
         raise ConfigurationError(Issue(f"Two variants are called {list_names(dict.fromkeys(twice))}.", where))
@@ -293,7 +304,7 @@ def _check_names(names: Sequence[str], suite: Suite) -> None:
     issues = [
         Issue(f"The name of a variant is a text of one line, not {name!r:.60}.", where)
         for name in names
-        if not name.strip() or not name.isprintable()
+        if not isinstance(name, str) or not name.strip() or not name.isprintable()
     ]
     if issues:
         raise ConfigurationError(issues)

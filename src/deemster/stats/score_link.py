@@ -23,7 +23,7 @@ _MOST_DECIMALS = 12
 # How many numbers are permuted, in all and at once, and how often at most and at least.
 _PERMUTED = 1 << 23
 _BLOCK = 1 << 21
-_MOST_DRAWS = 1999
+_MOST_DRAWS = 999
 _FEWEST_DRAWS = 499
 # A pass mark is rounded where that moves it by at most this share of its interval.
 _SLIGHT = 1 / 20
@@ -158,7 +158,7 @@ def spearman_interval(old: Floats, new: Floats, units: _Rows, *, confidence: flo
 def permuted_group_tests(values: Floats, members: Floats, *, seed: int) -> list[float]:
     """For each group, the p-value that its mean differs from the others' by chance: units are permuted.
 
-    p = (hits + 1)/(draws + 1), of 1,999 draws, or fewer above 4,000 units. A hit is a permutation in which the mean of
+    p = (hits + 1)/(draws + 1), of 999 draws, or fewer above 8,000 units. A hit is a permutation in which the mean of
     the group lies at least as far from the mean of all units as it does.
 
     Args:
@@ -168,7 +168,7 @@ def permuted_group_tests(values: Floats, members: Floats, *, seed: int) -> list[
 
     >>> values = np.repeat([0.0, 1.0], 20)
     >>> permuted_group_tests(values, np.stack([values, np.tile([0.0, 1.0], 20)], axis=1), seed=0)
-    [0.0005, 1.0]
+    [0.001, 1.0]
     """
     sizes = members.sum(axis=0)
     centred = values - values.mean()

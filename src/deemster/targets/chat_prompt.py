@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from deemster.errors import ConfigurationError, Issue, did_you_mean, visible
-from deemster.formats import Reading, missing_file, read_document
+from deemster.formats import NO_DOCUMENT, Reading, missing_file, read_document
 from deemster.formats.json_values import name_kind
+from deemster.formats.schema_validation import Located, NonBlank, Places, any_shape, shape_issues
 from deemster.records import Invocation, Message
 from deemster.targets._request_template import compile_template, is_fixed, template_issues, value_text
 
-SPEAKERS: tuple[str, ...] = get_args(get_type_hints(Message)["role"])
 TEMPLATE_FILE = ".j2"
 TEXT_FILES = (".txt", ".md", ".prompt", TEMPLATE_FILE)
 CHAT_FILES = (".yml", ".yaml", ".json")
 # All that a prompt is given of a sample: what is expected is not among it.
 _ROOTS = ("input",)
 _CONVERSATION = ("{{input.messages}}", "{{ input.messages }}")
+
+
+class ChatMessage(msgspec.Struct, forbid_unknown_fields=True):
+    """A message."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class SystemAndUser(msgspec.Struct, forbid_unknown_fields=True):
+    """A prompt."""
+
+    user: NonBlank
+    system: str | UnsetType = UNSET
+
+
+Messages: TypeAlias = Annotated[list[ChatMessage], Meta(min_length=1)]
+# A prompt as a suite holds it.
+WrittenPrompt: TypeAlias = Annotated[
+    Any, any_shape(str, SystemAndUser, Messages, title="a text, a path, a map of `system` and `user`, or messages")
+]
 
 
 class ChatPrompt(NamedTuple):
@@ -119,12 +144,12 @@ def _read_file(written: str, folder: Path) -> ChatPrompt:
         raise ConfigurationError(missing)
     if path.suffix.lower() in CHAT_FILES:
         document = read_document(path, error=ConfigurationError)
-        return _parse(document.value, where=document.where())
+        return _parse(document.value, document)
 
     reading = Reading(str(path), error=ConfigurationError)
     text = reading.text(reading.content(path)).removesuffix("\n").removesuffix("\r")
     if path.suffix.lower() != TEMPLATE_FILE:
-        return _parse(text, where=str(path))
+        return _parse(text, Places(lambda _: str(path)))
     _jinja().template_names(text, where=str(path))
     return ChatPrompt((Message("user", text),), is_template=True)
 
@@ -133,10 +158,8 @@ def stored_prompt(identity: Any) -> ChatPrompt | None:
     """The prompt of a chat target by its stored identity; None where it is of another kind, or damaged."""
     plain = identity.get("prompt") if isinstance(identity, Mapping) and "chat" in identity else None
     is_template = isinstance(plain, Mapping)
-    messages = plain.get("jinja2") if isinstance(plain, Mapping) else plain
-    if not isinstance(messages, list) or any(_issues(messages)):
-        return None
-    return ChatPrompt(_messages(messages), is_template)
+    messages: Any = plain.get("jinja2") if isinstance(plain, Mapping) else plain
+    return None if shape_issues(messages, Messages) else ChatPrompt(_as_messages(messages), is_template)
 
 
 def _jinja() -> Any:
@@ -146,74 +169,41 @@ def _jinja() -> Any:
     return _jinja_prompt
 
 
-def _parse(written: Any, *, where: str | None = None) -> ChatPrompt:
-    issues = [Issue(message, where) for message in _issues(written)]
+def _parse(written: Any, document: Located = NO_DOCUMENT) -> ChatPrompt:
+    where = document.where(())
+    inside = Places(lambda path: document.where(path[1:]))
+    if isinstance(written, str):
+        issues = [] if written.strip() else [Issue("The prompt is empty.", where)]
+        messages: Any = [{"role": "user", "content": written}]
+    elif isinstance(written, Mapping):
+        issues = shape_issues(written, SystemAndUser, document=inside, path=("prompt",))
+        messages = [{"role": role, "content": written[role]} for role in ("system", "user") if role in written]
+    elif isinstance(written, Sequence):
+        issues = shape_issues(written, Messages, document=inside, path=("prompt",))
+        messages = written
+    else:
+        what = "text, a path, a map of `system` and `user`, or a list of messages `{role: user, content: ...}`"
+        raise ConfigurationError(Issue(f"A prompt is {what}, not {name_kind(written)}.", where))
     if issues:
         raise ConfigurationError(issues)
 
-    prompt = ChatPrompt(_messages(written))
-    issues = [
-        Issue(message, where)
-        for entry in prompt.messages
-        for _, message in template_issues(entry.content, ("prompt",), roots=_ROOTS)
-    ]
-    if issues:
+    prompt = ChatPrompt(_as_messages(messages))
+    found = [template_issues(entry.content, ("prompt",), roots=_ROOTS) for entry in prompt.messages]
+    if issues := [Issue(message, where) for _, message in chain.from_iterable(found)]:
         raise ConfigurationError(issues)
     return prompt
 
 
-def _messages(written: Any) -> tuple[Message, ...]:
-    if isinstance(written, str):
-        return (Message("user", written),)
-    if isinstance(written, Mapping):
-        return tuple(Message(role, written[role]) for role in ("system", "user") if role in written)
-    return tuple(Message(entry["role"], entry["content"]) for entry in written)
+def _as_messages(entries: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
+    return tuple(Message(entry["role"], entry["content"]) for entry in entries)
 
 
-def _issues(written: Any) -> Iterator[str]:
-    """What is wrong with the shape of a prompt."""
-    if isinstance(written, str):
-        if not written.strip():
-            yield "The prompt is empty."
-    elif isinstance(written, Mapping):
-        for key in written:
-            if key not in ("system", "user"):
-                yield f"`{visible(str(key), limit=80)}` is no key of a prompt. A prompt has `system` and `user`."
-        if "user" not in written:
-            yield "The prompt has no `user`, the message that the model answers."
-        for key, text in written.items():
-            if key in ("system", "user") and not isinstance(text, str):
-                yield f"`{key}` of a prompt is text, not {name_kind(text)}."
-    elif isinstance(written, Sequence):
-        if not written:
-            yield "The prompt has no message."
-        for entry in written:
-            yield from message_issues(entry)
-    else:
-        yield (
-            "A prompt is text, a path, a map of `system` and `user`, or a list of messages "
-            f"`{{role: user, content: ...}}`, not {name_kind(written)}."
-        )
-
-
-def message_issues(entry: Any) -> Iterator[str]:
-    """What is wrong with one message of a chat."""
-    if not isinstance(entry, Mapping) or not {"role", "content"} <= entry.keys():
-        yield f"A message is a map with `role` and `content`, not {name_kind(entry)}."
-    elif entry["role"] not in SPEAKERS:
-        yield f"The role of a message is `system`, `user` or `assistant`, not {entry['role']!r:.80}."
-    elif not isinstance(entry["content"], str):
-        yield f"The content of a message is text, not {name_kind(entry['content'])}."
-
-
-def _conversation(value: Any) -> list[Message]:
+def _conversation(value: Any) -> tuple[Message, ...]:
     """The messages that an input holds as its conversation so far.
 
     Raises:
         LookupError: They are none.
     """
-    entries = value if isinstance(value, (list, tuple)) else [value]
-    for entry in entries:
-        for message in message_issues(entry):
-            raise LookupError(f"`input.messages` is a list of messages. {message}")
-    return [Message(entry["role"], entry["content"]) for entry in entries]
+    for issue in shape_issues(value, Messages, path=("input", "messages")):
+        raise LookupError(issue.message)
+    return _as_messages(value)

@@ -22,7 +22,7 @@ from deemster.models.price import Price
 from deemster.models.secret_redaction import is_secret_name
 from deemster.targets._json_path import parse_path
 from deemster.targets._request_template import template_issues
-from deemster.targets.chat_prompt import PromptSource, read_prompt
+from deemster.targets.chat_prompt import PromptSource, WrittenPrompt, read_prompt
 from deemster.targets.chat_target import ChatParameters, ChatTarget
 from deemster.targets.command_target import CommandTarget, argv_issues, env_issues, program_issues
 from deemster.targets.python_target import PythonTarget
@@ -35,6 +35,9 @@ _Count: TypeAlias = Annotated[int, Meta(ge=1)] | None
 _Retries: TypeAlias = Annotated[int, Meta(ge=0)] | None
 _Seconds: TypeAlias = Annotated[float, Meta(gt=0, title="a number of seconds above 0")] | None
 _JsonPath: TypeAlias = str | list[str | int] | None
+
+
+PromptsSection: TypeAlias = dict[str, WrittenPrompt]
 
 
 class PythonSection(msgspec.Struct, forbid_unknown_fields=True):
@@ -97,7 +100,7 @@ class TargetSection(ChatParameters, forbid_unknown_fields=True, kw_only=True):
     command: list[str] | CommandSection | UnsetType = UNSET
     outputs: str | OutputsSection | UnsetType = UNSET
     chat: NonBlank | UnsetType = UNSET
-    prompt: str | dict[str, str] | list[dict[str, str]] | UnsetType = UNSET
+    prompt: WrittenPrompt = UNSET
     settings: dict[str, Any] | UnsetType = UNSET
 
 
