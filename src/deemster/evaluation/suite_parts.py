@@ -246,7 +246,8 @@ def resolve_models(
     if suite.models is None and not scorers and not asking_target and suite.origin is not None:
         return ModelAccess()
 
-    access = suite_models(suite, limits, calls=calls)
+    # Where nothing asks a model, as when saved outputs are given in place of a chat target, no key need be set.
+    access = suite_models(suite, limits, calls=calls and bool(scorers or asking_target))
     access = access._replace(roles={**access.roles, **getattr(target, "own_roles", {})})
     for asking, key in ((scorers, "metrics"), (asking_target, "target")):
         try:
