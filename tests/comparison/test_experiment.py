@@ -210,7 +210,7 @@ def test_variant_that_ended_early_is_warned_of_and_what_it_lacks_does_not_pass()
     text = shown(experiment)
     assert "Warning: `early` is interrupted." in text
     assert experiment.ranking.runs[1].figures.not_run == 30
-    assert experiment.verdict.startswith("whole is best")
+    assert experiment.verdict.startswith("So far: whole is best")
     assert "not run" in text
 
 
