@@ -43,6 +43,11 @@ _LACKING = {"failed": "failed", "not_run": "not run", "unscored": "unscored", "c
 
 def ranking_verdict(ranking: Ranking) -> TextLine:
     """Which run is best, or which may be: no more than the intervals of all pairs decide."""
+    is_whole = all(entry.run.status == "complete" for entry in ranking.runs)
+    return _verdict(ranking) if is_whole else ("So far: ", *_verdict(ranking))
+
+
+def _verdict(ranking: Ranking) -> TextLine:
     leaders = leading_places(ranking)
     if len(ranking.runs) == 1:
         return (_name(ranking, 0), " stands alone: there is nothing to rank.")
