@@ -190,7 +190,9 @@ class Strictness:
 
 def seconds_for(samples):
     """CPU seconds of the comparison of two stored runs whose outputs are the same, and what it says."""
-    dataset = dm.Dataset([dm.Sample(f"s{n}", {"q": str(n)}, None, {"tags": [f"t{n % 4}"]}) for n in range(samples)])
+    dataset = dm.Dataset(
+        [dm.Sample(f"s{n}", {"q": str(n)}, None, {"tags": [f"t{n % 4}"]}) for n in range(samples)], name="made up"
+    )
     outputs = {f"s{n}": "x" * (n * 7919 % 97) for n in range(samples)}
     with tempfile.TemporaryDirectory() as folder:
         store = str(Path(folder) / "runs.db")

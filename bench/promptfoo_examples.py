@@ -39,7 +39,7 @@ REASONS = (
         "agents, images, sound and other providers without a counterpart",
         r"a provider: .*(no counterpart|no chat model)",
     ),
-    ("providers that are code", r"a provider: .*code"),
+    ("providers that are code of another language", r"a provider: .*code"),
     ("signed requests, and replies that code reads", r"a provider: .*(signed|transformResponse|url)"),
     ("prompts that are code", r"a prompt: .*code"),
     ("prompts with images or other parts that are no text", r"a prompt: .*(role with a text|no list of messages)"),
@@ -116,9 +116,12 @@ def on_loopback(suite: dict[str, Any], urls: Mapping[str, str]) -> None:
 
 def first_sentence(text: str) -> str:
     """The first line that says what is wrong."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    said = [line for line in lines if line.lower().startswith("error")] or lines[:1]
-    return re.sub(r"\S*/\S*:\d+: |`[^`]*`|\d+", "..", said[0] if said else "")[:150]
+    if "cost-below: The output has no usage with a `cost_usd`" in text:
+        return "`cost` without the price of the model"
+    if "The provider `" in text and "ModuleNotFoundError" in text:
+        return "packages that a provider's code needs are not installed"
+    lines = [line for line in text.splitlines() if line.startswith(("error", "incomplete"))]
+    return re.sub(r"\S*/\S*:\d+: |`[^`]*`|\d+", "..", lines[0] if lines else "")[:150]
 
 
 @contextlib.contextmanager

@@ -126,6 +126,17 @@ FEATURES = {
     "few-shot examples": Feature(
         ("judges/few_shot",), ("judges/_grading_prompt", "judges/criterion_grader", "judges/grader_section")
     ),
+    "chat target": Feature(
+        ("targets/chat_target", "targets/chat_prompt", "targets/_jinja_prompt"),
+        (
+            "targets/target_section",
+            "evaluation/preflight_check",
+            "integrations/promptfoo/*",
+            "report/kept_details",
+            "report/sample_report",
+        ),
+        because="Prompts are checked before a run, shown filled in after it, and come from promptfoo, too.",
+    ),
     "viewer": Feature(("view/*", "cli/view"), ()),
     "Parquet": Feature(
         (

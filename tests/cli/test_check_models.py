@@ -170,7 +170,7 @@ def test_proxy_that_cannot_be_reached_is_named_without_its_password(server):
 
 def test_role_of_wrong_kind_is_unusable(server):
     _, said = checked({"judge": "{ base_url: '${URL}', model: m, kind: embedding }"}, code=2)
-    assert "The role `judge` embeds, and a metric asks it to chat" in said
+    assert "The role `judge` embeds, and it is asked to chat" in said
     assert server.requests == []
 
 

@@ -39,10 +39,10 @@ def priced(client=None):
     return Role(client=client, prices={"": Price(Decimal(1), Decimal(1))})
 
 
-def evaluated(model, *, prompt="Add: {{input.question}}", samples=SAMPLES, **more):
+def evaluated(model, *, prompt="Add: {{input.question}}", max_tokens=None, samples=SAMPLES, **more):
     return dm.evaluate(
         dm.Dataset(samples, name="sums"),
-        target=dm.ChatTarget("mini", prompt),
+        target=dm.ChatTarget("mini", prompt, max_tokens=max_tokens),
         metrics=["exact-match"],
         models={"mini": model},
         **more,
@@ -99,17 +99,23 @@ def test_second_run_with_a_cache_asks_nothing(tmp_path):
 
 def test_budget_that_is_spent_stops_the_run():
     model = FakeChat(answer, identity={"model": "mini"}, is_local=False)
-    target = dm.ChatTarget("mini", "Add: {{input.question}}", max_tokens=10)
-    report = dm.evaluate(
-        dm.Dataset(SAMPLES, name="sums"),
-        target=target,
-        metrics=["exact-match"],
-        models={"mini": priced(model)},
-        calls=dm.ModelCalls(budget_usd=0.0003),
-    )
+    report = evaluated(priced(model), max_tokens=10, calls=dm.ModelCalls(budget_usd=0.0003))
     assert report.run.status == "incomplete"
     assert 0 < len(model.asked) < 6
     assert report.budget.reason.startswith("The budget is exhausted")
+
+
+def test_run_that_its_budget_stopped_is_resumed_and_pays_for_nothing_twice(tmp_path):
+    model = FakeChat(answer, identity={"model": "mini"}, is_local=False)
+    storage = dm.Storage(tmp_path / "runs.db")
+    parts = {"max_tokens": 10, "repetitions": 2}
+    stopped = evaluated(priced(model), storage=storage, calls=dm.ModelCalls(budget_tokens=500), **parts)
+    assert (stopped.run.status, 0 < len(model.asked) < 12) == ("incomplete", True)
+
+    resumed = evaluated(priced(model), storage=storage._replace(resume=True), **parts)
+    assert len(model.asked) == 12
+    assert (resumed.usage.target.calls, resumed.usage.target.cached_calls) == (12, 0)
+    assert resumed.cost.total_usd == Decimal("0.00132")
 
 
 def test_offline_run_asks_no_model_elsewhere(tmp_path):
@@ -237,3 +243,19 @@ def test_fault_in_a_named_prompt_has_the_line_of_the_prompt(suite_file):
     suite_file.write_text(SUITE.replace("Add: {{input.question}}", "Add: {{question}}"), encoding="utf-8")
     with pytest.raises(InputError, match=r"suite\.yml:4.*An entry of the input is `{{input\.question}}`"):
         load_suite(suite_file)
+
+
+def test_time_limit_of_a_chat_target_stands_with_its_model(suite_file):
+    suite_file.write_text(SUITE + "limits: { target_timeout_s: 3 }\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"suite\.yml:7: .*the model has its `total_timeout_s`"):
+        resolve_evaluation(load_suite(suite_file), SuiteOverrides())
+
+
+def test_saved_outputs_in_place_of_a_chat_target_need_no_key(suite_file):
+    elsewhere = '{ base_url: "https://models.example/v1", model: m, api_key_env: NO_SUCH_KEY }'
+    text = SUITE.replace('{ client: "sums_model:client" }', elsewhere)
+    suite_file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="NO_SUCH_KEY"):
+        resolve_evaluation(load_suite(suite_file), SuiteOverrides())
+    outputs = {sample.id: "1" for sample in SAMPLES}
+    assert resolve_evaluation(load_suite(suite_file), SuiteOverrides(outputs=outputs)).plan.size == 6

@@ -128,7 +128,7 @@ def test_chat_provider_is_a_model(tmp_path, provider, model):
 
 @pytest.mark.parametrize(
     "provider",
-    ["openai:image:gpt-image-2", "openai:codex-sdk", "elevenlabs:tts:rachel", "echo", "bedrock:amazon.nova-canvas-v1"],
+    ["openai:image:gpt-image-2", "openai:codex-sdk", "elevenlabs:tts:rachel", "bedrock:amazon.nova-canvas-v1"],
 )
 def test_provider_without_counterpart_is_listed_and_the_suite_has_no_target(tmp_path, provider):
     found = imported(tmp_path, with_prompts("{{q}}", providers=[provider]))
@@ -407,6 +407,12 @@ def test_python_functions_are_called_as_promptfoo_calls_them(tmp_path):
         "now": ["Hello, Ada: Say yes", "RuntimeError: no answer"],
         "later": ["SAY YES", "SAY BROKEN"],
     }
+
+
+def test_echo_answers_with_the_prompt(tmp_path):
+    found = imported(tmp_path, with_prompts("Say {{q}}", providers=["echo"]))
+    found.files.write(tmp_path / "made")
+    assert outputs_of(tmp_path / "made", found.suite["target"]["python"]) == ["Say why"]
 
 
 def test_command_gets_prompt_options_and_variables_as_arguments(tmp_path):

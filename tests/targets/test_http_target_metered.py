@@ -50,9 +50,18 @@ def test_price_makes_the_cost_of_an_application_known(server):
 
 
 def test_budget_counts_the_calls_of_an_application_with_a_price(server):
-    report = evaluated(target(server, price=PRICE), calls=dm.ModelCalls(budget_usd=4))
+    report = evaluated(target(server, price=PRICE), calls=dm.ModelCalls(budget_usd=75))
     assert report.run.status == "incomplete"
-    assert len(server.requests) < 6
+    assert 0 < len(server.requests) < 6
+
+
+def test_run_that_its_budget_stopped_is_resumed_and_pays_for_nothing_twice(server, tmp_path):
+    storage = dm.Storage(tmp_path / "runs.db")
+    evaluated(target(server, price=PRICE), storage=storage, calls=dm.ModelCalls(budget_usd=75))
+    asked = len(server.requests)
+    report = evaluated(target(server, price=PRICE), storage=storage._replace(resume=True))
+    assert 0 < asked < len(server.requests) == 6
+    assert (report.run.status, report.usage.target.calls) == ("complete", 6)
 
 
 def test_rule_about_the_cost_of_a_run_can_be_decided_with_a_price(server):

@@ -112,3 +112,17 @@ def test_points_pair_the_scores_of_both_runs(changed):
 )
 def test_bad_comparison_is_refused(changed, path):
     assert changed[0].send(f"/api/{path}").status == 400
+
+
+def test_page_of_two_judges_says_what_the_command_says(tmp_path):
+    place = tmp_path / "runs.db"
+    outputs = {sample["id"]: f"It is {n % 3 or 'about many'}." for n, sample in enumerate(SAMPLES)}
+    for name, mark in (("old", 0.4), ("new", 0.9)):
+        metrics = [f"rouge-l(threshold={mark})"]
+        dm.evaluate(SAMPLES, outputs=outputs, metrics=metrics, storage=str(place), name=name)
+    with open_store(place) as store, running_viewer(store) as client:
+        page = client.get("compare?runs=old,new")
+    report = compare("old", "new", store=place)
+    assert page["judge_change"] == json.loads(report.to_json())["judge_change"]
+    assert page["verdict"] == report.verdict
+    assert page["judge_change"]["metrics"]["rouge-l"]["only_before"] > 0

@@ -394,6 +394,38 @@ export interface Comparison {
   warnings: string[];
   not_comparable: Record<string, string>;
   gate: Gate | null;
+  judge_change?: { answer: string; metrics: Record<string, MetricJudgeChange>; past_decisions: PastDecision[] } | null;
+}
+
+export interface JudgedMark {
+  score?: number;
+  details?: Record<string, unknown>;
+}
+
+export interface JudgeFlip {
+  id: string;
+  baseline: { marks: Record<string, JudgedMark> } | null;
+  candidate: { marks: Record<string, JudgedMark> } | null;
+}
+
+export interface PastDecision {
+  run: string;
+  before: string;
+  now: string;
+}
+
+export interface MetricJudgeChange {
+  because: string;
+  outputs: number;
+  pass_rate: Difference;
+  mean: Difference;
+  cohorts: Record<string, Difference>;
+  only_before: number;
+  only_now: number;
+  flips: JudgeFlip[];
+  agreement: { kappa: number | null; interval: Pair | null; retest_kappa: number | null; retest_interval: Pair | null };
+  exchange: { old_mark: number | null; mark: number | null; interval: Pair | null; refused: string | null };
+  people: { labels: number; before: number; now: number; closer: "before" | "now" | null } | null;
 }
 
 export interface RankedEntry {

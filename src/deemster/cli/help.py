@@ -74,6 +74,7 @@ TOPICS = {
           junit.xml           tests for a build server
           pr-comment.md       a comment for a pull request
           brief.md            what failed, for a person or an assistant who must fix it
+          methods.md          the methods paragraph of a paper: what was computed, by which rule, with references
           github              the summary of a step of a GitHub job
           md:-, csv:FILE      FORMAT:FILE, where the name does not say it; `-` is standard output
         """,

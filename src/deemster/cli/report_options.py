@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # What can be written of a result, of a report, and of a comparison.
 RESULT_FORMATS = ("json", "md", "html")
-REPORT_FORMATS = ("json", "md", "html", "csv", "junit", "pr-comment", "brief", "github")
+REPORT_FORMATS = ("json", "md", "html", "csv", "junit", "pr-comment", "brief", "methods", "github")
 # So many characters of a brief are read by an assistant in one go.
 BRIEF_CHARS = 12_000
 COMPARISON_FORMATS = ("json", "md", "html", "junit", "pr-comment", "github")

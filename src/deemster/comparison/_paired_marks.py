@@ -15,6 +15,7 @@ from deemster.results.run_columns import RunColumns
 from deemster.stats import mcnemar
 from deemster.stats.confidence_interval import Interval
 from deemster.stats.noise_split import NoiseSplit, noise_split
+from deemster.stats.pass_at_k import chances_of_all
 
 Floats: TypeAlias = NDArray[np.float64]
 Bools: TypeAlias = NDArray[np.bool_]
@@ -37,6 +38,15 @@ class Side(NamedTuple):
     def share(self) -> Floats:
         """The share of repetitions that pass, by sample."""
         return np.asarray(self.passed.mean(axis=1))
+
+    def pass_at(self, k: int) -> Floats:
+        """The chance that at least one of k repetitions passes, by sample."""
+        failed = (~self.passed).sum(axis=1)
+        return 1 - chances_of_all(failed, self.passed.shape[1], k)
+
+    def pass_hat(self, k: int) -> Floats:
+        """The chance that all of k repetitions pass, by sample."""
+        return chances_of_all(self.passed.sum(axis=1), self.passed.shape[1], k)
 
 
 class MacroShares:

@@ -37,6 +37,7 @@ from deemster.results.compared_numbers import (
     CohortComparison,
     Difference,
     MetricComparison,
+    RepeatedComparison,
     SampleCounts,
     SampleDrop,
     UsageComparison,
@@ -258,6 +259,7 @@ class _Pair:
             "metrics": metrics,
             "macro_f1": self._macro_f1(self._macro_shares(compared, applies), rated),
             "pass_rate": self._pass_rate(before, after, rated),
+            "repeated": self._repeated(before, after, rated),
             "table": pass_table(before.share, after.share),
             "noise": noise_of(before, after),
             "macro_f1_origin": self._macro_f1_origin(metrics),
@@ -276,6 +278,17 @@ class _Pair:
 
     def _pass_rate(self, before: Side, after: Side, rated: Rows) -> Difference:
         return self._difference(before.share, after.share, rated, table=(before, after))
+
+    def _repeated(self, before: Side, after: Side, rated: Rows) -> RepeatedComparison | None:
+        """How often one of several repetitions passes, and how often all do; None where a run has no repetitions."""
+        k = min(before.passed.shape[1], after.passed.shape[1])
+        if k < 2 or not len(rated):
+            return None
+        return RepeatedComparison(
+            k=k,
+            pass_at_k=self._difference(before.pass_at(k), after.pass_at(k), rated),
+            pass_hat_k=self._difference(before.pass_hat(k), after.pass_hat(k), rated),
+        )
 
     def _cohort(self, label: str, rows: Rows, compared: list[str], applies: Bools) -> CohortComparison:
         """One cohort: the rows of its samples, and whether each metric applies to them."""
@@ -361,7 +374,8 @@ class _Pair:
         position_before, position_after = self._positions(rows)
         scores_before = (scores_of(self._before, name, position_before), before.scored)
         scores_after = (scores_of(self._after, name, position_after), after.scored)
-        drift = find_drift(scores_before, scores_after, matched, seed=self._settings.seed)
+        anchors = self._after.anchors.moved_since(self._before.anchors, name)
+        drift = find_drift(scores_before, scores_after, matched, anchors=anchors, seed=self._settings.seed)
         bounds = mean_bounds(scores_before, scores_after)
         mean_before = mean_scores(*scores_before)
         mean_after = mean_scores(*scores_after)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from deemster.comparison.comparison_sections import comparison_headline, comparison_sections
+from deemster.comparison.comparison_sections import comparison_headline, comparison_sections, repeated_numbers
 from deemster.comparison.comparison_verdict import format_level
 from deemster.report.failing_samples import describe_unscored, quoted_text
 from deemster.report.overview import broken_rules, lines_left, rest_line
@@ -88,6 +88,7 @@ def _pass_rates(comparison: Comparison) -> TextSection:
     if len(comparison.metrics) > 1:
         numbers.append(("mean pass-rate", comparison.macro_f1))
     numbers += _lowest_cohorts(comparison)
+    numbers += repeated_numbers(comparison)
 
     head = ("pass-rate", "before", "now", "change", f"{format_level(comparison)} interval")
     rows = [(name, *_cells(number)) for name, number in numbers]

@@ -153,11 +153,6 @@ def _drifts(comparison: Comparison) -> Iterator[TextLine]:
             moved = f"{drift.changed:,} of {plural(drift.n, 'output')} that did not change have another score"
             mean = f"on average {format_change(drift.difference)} (p {format_p_value(drift.p_value)})"
             yield ("Warning: the judge drifted: ", MetricName(name), f": {moved}, {mean}.")
-    for name, drift in (comparison.anchors or {}).items():
-        if drift.drifted:
-            moved = f"{drift.changed:,} of {plural(drift.n, 'anchor')} have another score"
-            mean = f"on average {format_change(drift.difference)} (p {format_p_value(drift.p_value)})"
-            yield ("Warning: the judge drifted: ", MetricName(name), f": {moved}, {mean}.")
 
 
 def _uneven_errors(comparison: Comparison) -> Iterator[TextLine]:
@@ -199,13 +194,14 @@ def _corrected(comparison: Comparison) -> Iterator[TextSection]:
 
 
 def _numbers(comparison: Comparison) -> TextSection:
-    """The narrow main table: macro-F1, the pass-rate of the run, and that of each metric."""
+    """The narrow main table: macro-F1, the pass-rate of the run, of repetitions together, of each metric."""
     interval = f"{format_level(comparison)} interval"
     head = ("number", "before", "now", "change", interval, "p", "broke", "fixed")
     rows: list[TextLine] = [
         ("mean pass-rate", *_cells(comparison.macro_f1), "", ""),
         ("all metrics pass", *_cells(comparison.pass_rate), *_flips(comparison.table)),
     ]
+    rows += ((name, *_cells(number), "", "") for name, number in repeated_numbers(comparison))
     rows += ((MetricName(name), *_cells(one.pass_rate), *_flips(one.table)) for name, one in comparison.metrics.items())
     after: list[TextLine] = [*_resolution(comparison)]
     after += (
@@ -213,9 +209,23 @@ def _numbers(comparison: Comparison) -> TextSection:
         for name, why in comparison.not_comparable.items()
     )
     meant = [("The mean pass-rate, that of the metrics' pass-rates, is `macro_f1` in files and in Python.",)]
-    rates = [comparison.macro_f1, comparison.pass_rate, *(one.pass_rate for one in comparison.metrics.values())]
+    repeated = [number for _, number in repeated_numbers(comparison)]
+    rates = [
+        comparison.macro_f1,
+        comparison.pass_rate,
+        *repeated,
+        *(one.pass_rate for one in comparison.metrics.values()),
+    ]
     plots = _changes(comparison, rates, line=None if comparison.margin is None else -comparison.margin)
     return TextSection(("Pass-rates",), meant, TextTable(head, rows, ("p", "before"), plots), after, key="pass-rates")
+
+
+def repeated_numbers(comparison: Comparison) -> list[tuple[str, Difference]]:
+    """How often one of several repetitions passes, and how often all do, by name; nothing without repetitions."""
+    repeated = comparison.repeated
+    if repeated is None:
+        return []
+    return [(f"pass@{repeated.k}", repeated.pass_at_k), (f"pass^{repeated.k}", repeated.pass_hat_k)]
 
 
 def _changes(comparison: Comparison, numbers: Sequence[Difference], *, line: float | None = None) -> list[PlotColumn]:

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deemster.comparison.ranking_report import (
+    DrawnDifference,
+    difference_figures,
     format_cost,
     format_lead,
     further_lines,
     join_parts,
     lead_over,
     leading_lines,
+    pair_figures,
     pair_of,
     ranking_rows,
     ranking_verdict,
@@ -25,7 +28,7 @@ from deemster.stats.confidence_interval import Interval
 from deemster.stats.power_analysis import PairedNoise, detectable_drop
 from deemster.stats.run_ranking import pair_confidence
 from deemster.text.number_format import format_number
-from deemster.text.text_sections import DataText, SentenceText, ShadedNumber, TextLine, TextSection, TextTable
+from deemster.text.text_sections import DataText, Figure, SentenceText, ShadedNumber, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
     from deemster.comparison.experiment import Experiment, FactorAnswer, Interaction, LevelContrast
@@ -58,10 +61,18 @@ def experiment_sections(experiment: Experiment) -> list[TextSection]:
     lines = [*_missing_lines(experiment), *warning_lines(ranking), *leading_lines(ranking)]
     lines += _cheapest_lines(experiment)
     after = [*further_lines(ranking), (ranks_note(ranking),)]
-    headline = TextSection(ranking_verdict(ranking), lines, ranks_table(ranking, noun="variant"), after, key="ranks")
+    headline = TextSection(
+        ranking_verdict(ranking),
+        lines,
+        ranks_table(ranking, noun="variant"),
+        after,
+        key="ranks",
+        figures=pair_figures(ranking),
+    )
     sections = [headline]
     if experiment.factors:
-        sections.append(TextSection(("Factors",), list(_factor_lines(experiment)), key="factors"))
+        lines = list(_factor_lines(experiment))
+        sections.append(TextSection(("Factors",), lines, key="factors", figures=_factor_figures(experiment)))
     if experiment.matrix is not None:
         sections.append(_matrix_section(experiment))
     return sections
@@ -96,6 +107,16 @@ def _factor_lines(experiment: Experiment) -> Iterator[TextLine]:
     for interaction in experiment.interactions:
         if interaction.is_shown:
             yield from _interaction_lines(experiment, interaction)
+
+
+def _factor_figures(experiment: Experiment) -> list[Figure]:
+    """The effects of the factors of which an average says something."""
+    differences = []
+    for factor in experiment.factors:
+        for contrast in () if factor.depends_on else factor.contrasts:
+            name = f"{factor.factor}: {contrast.second} over {contrast.first}"
+            differences.append(DrawnDifference(name, contrast.difference, contrast.interval))
+    return difference_figures("What a level of a factor does, averaged over the other factors", differences)
 
 
 def _main_line(experiment: Experiment, factor: FactorAnswer) -> TextLine:

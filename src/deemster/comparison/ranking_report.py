@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deemster.errors import plural
 from deemster.stats.confidence_interval import Interval
@@ -21,6 +21,7 @@ from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, s
 from deemster.text.text_sections import (
     Column,
     DataText,
+    Figure,
     MetricName,
     SentenceText,
     TextLine,
@@ -34,12 +35,19 @@ if TYPE_CHECKING:
 
 # So many runs are told about pair by pair; of more, only the pairs with the best one are.
 MOST_IN_WORDS = 4
+# Of more pairs than these no page draws the differences.
+_MOST_PAIRS = 60
 # Counts of outputs, and the column of each: one that is 0 in all runs is left out.
 _LACKING = {"failed": "failed", "not_run": "not run", "unscored": "unscored", "cut": "cut", "refused": "refused"}
 
 
 def ranking_verdict(ranking: Ranking) -> TextLine:
     """Which run is best, or which may be: no more than the intervals of all pairs decide."""
+    is_whole = all(entry.run.status == "complete" for entry in ranking.runs)
+    return _verdict(ranking) if is_whole else ("So far: ", *_verdict(ranking))
+
+
+def _verdict(ranking: Ranking) -> TextLine:
     leaders = leading_places(ranking)
     if len(ranking.runs) == 1:
         return (_name(ranking, 0), " stands alone: there is nothing to rank.")
@@ -230,7 +238,14 @@ def ranking_sections(ranking: Ranking) -> list[TextSection]:
     """What a ranking says, in order."""
     lines = [*warning_lines(ranking), *leading_lines(ranking)]
     after = [*further_lines(ranking), (ranks_note(ranking),)]
-    headline = TextSection(ranking_verdict(ranking), lines, ranks_table(ranking, noun="run"), after, key="ranks")
+    headline = TextSection(
+        ranking_verdict(ranking),
+        lines,
+        ranks_table(ranking, noun="run"),
+        after,
+        key="ranks",
+        figures=pair_figures(ranking),
+    )
     return [headline, _against_first(ranking)]
 
 
@@ -275,8 +290,8 @@ def ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
     if len(repetitions) == 1 and repetitions != {1}:
         count = repetitions.pop()
         attempts = [
-            (f"pass@{count}", lambda entry: format_number(entry.figures.passes_once, places=2)),
-            (f"pass^{count}", lambda entry: format_number(entry.figures.passes_always, places=2)),
+            (f"pass@{count}", lambda entry: format_number(entry.figures.pass_at_k, places=2)),
+            (f"pass^{count}", lambda entry: format_number(entry.figures.pass_hat_k, places=2)),
         ]
     columns += attempts
     columns += [(MetricName(name), _metric_cell(name)) for name in metrics]
@@ -298,6 +313,44 @@ def ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
         spare=("samples", "mean pass-rate", *reversed(metrics), *(name for name, _ in attempts)),
         plots=drawn_columns(PlotColumn("pass-rate", cells, interval)),
     )
+
+
+class DrawnDifference(NamedTuple):
+    """A difference with its interval, as a figure draws it."""
+
+    name: str
+    value: float | None
+    ends: Interval | None
+
+
+def pair_figures(ranking: Ranking) -> list[Figure]:
+    """By how much each run is above each one below it; nothing of more pairs than a page shows."""
+    order = places_by_rate(ranking)
+    ordered = [(one, other) for rank, one in enumerate(order) for other in order[rank + 1 :]]
+    if len(ordered) > _MOST_PAIRS:
+        return []
+
+    differences = []
+    for one, other in ordered:
+        pair = pair_of(ranking, one, other)
+        sign = 1 if pair.second == one else -1
+        value = None if pair.difference is None else sign * pair.difference
+        ends = None if pair.interval is None else lead_over(pair, one)
+        differences.append(DrawnDifference(f"{_name(ranking, one)} over {_name(ranking, other)}", value, ends))
+    return difference_figures("By how much the pass-rate of one is above that of another", differences)
+
+
+def difference_figures(caption: str, differences: Sequence[DrawnDifference]) -> list[Figure]:
+    """Differences of pass-rates with intervals that hold together, drawn on one scale; nothing where there are none."""
+    if not differences:
+        return []
+    interval = "simultaneous interval"
+    rows = [(DataText(name), format_change(value), format_change_interval(ends)) for name, value, ends in differences]
+    cells = [IntervalCell(value, ends) for _, value, ends in differences]
+    scale = scale_around_zero([end for cell in cells for end in cell.ends or (cell.value,)])
+    plots = drawn_columns(PlotColumn("difference", cells, interval, scale))
+    table = TextTable(("pair", "difference", interval), rows, (), plots)
+    return [Figure(f"{caption}: an interval that leaves out 0 decides.", "", table)]
 
 
 def _places(entry: RankedEntry) -> int:
@@ -386,8 +439,8 @@ def ranking_rows(ranking: Ranking) -> Iterator[dict[str, Any]]:
             "pass_rate": entry.run.pass_rate,
             **_ends("pass_rate", figures.pass_rate_interval),
             "macro_f1": entry.run.macro_f1,
-            "passes_once": figures.passes_once,
-            "passes_always": figures.passes_always,
+            "pass_at_k": figures.pass_at_k,
+            "pass_hat_k": figures.pass_hat_k,
             "best_rank": entry.best_rank,
             "worst_rank": entry.worst_rank,
             "difference": None if difference is None else difference.difference,

@@ -26,8 +26,7 @@ from deemster.results.aggregator_section import AGGREGATOR_SHAPES
 from deemster.results.repetition_precision import DELTA
 from deemster.store import RunRow
 from deemster.store.run_facts import IMPORTED_FACT
-from deemster.targets.chat_prompt import WrittenPrompt
-from deemster.targets.target_section import DeclaredTarget, TargetSection, read_target
+from deemster.targets.target_section import DeclaredTarget, PromptsSection, TargetSection, read_target
 
 SEED = 42
 CONCURRENCY = 16
@@ -91,7 +90,7 @@ class SuiteFile(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     aggregator: Annotated[Any, any_shape(*AGGREGATOR_SHAPES)] = None
     group: NonBlank | UnsetType = UNSET
     models: dict[str, ModelEntry] | UnsetType = UNSET
-    prompts: dict[str, WrittenPrompt] | UnsetType = UNSET
+    prompts: PromptsSection | UnsetType = UNSET
     calibration: NonBlank | UnsetType = UNSET
     attack: AttackSettings = AttackSettings()
 

@@ -51,7 +51,7 @@ _CONFIG_KEYS = frozenset(
     }
 )
 _OPTION_KEYS = frozenset({"repeat", "maxConcurrency"})
-_JUDGING = ("g-eval", "llm-as-judge", "context-recall", "answer-relevancy", "claim-faithfulness", "context-precision")
+_JUDGING = ("g-eval", "llm-as-judge", "context-recall", "answer-relevancy", "claim-faithfulness")
 # Who grades in promptfoo, unless a config says it.
 _USUAL_GRADER = {"provider": "openai", "model": "gpt-5.5"}
 # What is checked where a config asserts nothing that has a metric.

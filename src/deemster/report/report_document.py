@@ -15,6 +15,7 @@ from deemster.report._report_dataframe import report_arrow, report_dataframe
 from deemster.report._report_page import html_page, notebook_html
 from deemster.report.failing_samples import ExecutedSample, failing_samples
 from deemster.report.github_summary import github_job_summary
+from deemster.report.methods_paragraph import methods_paragraph
 from deemster.report.pull_request_comment import pull_request_comment
 from deemster.report.report_entries import DatasetEntry, ExecutionEntry, FailureEntry, PrivacyEntry, RunEntry
 from deemster.report.report_sections import report_sections
@@ -131,6 +132,7 @@ class Report(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forbid_u
             "junit": lambda: _junit(self),
             "junit-samples": lambda: _junit(self, samples_fail=True),
             "github": lambda: (github_job_summary(self).encode(),),
+            "methods": lambda: (methods_paragraph(self).encode(),),
             "pr-comment": lambda: (pull_request_comment(self).encode(),),
         }
 

@@ -129,6 +129,20 @@ class CohortComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     metrics: dict[str, Difference]
 
 
+class RepeatedComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How often k repetitions of a sample pass in both runs.
+
+    Attributes:
+        k: How many repetitions count together: as many as both runs have.
+        pass_at_k: The difference of the chance that at least one of them passes.
+        pass_hat_k: The difference of the chance that all of them pass, pass^k.
+    """
+
+    k: int
+    pass_at_k: Difference
+    pass_hat_k: Difference
+
+
 class UsageComparison(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the target used for a sample, on average: cost, tokens or time.
 

@@ -37,6 +37,9 @@ _Seconds: TypeAlias = Annotated[float, Meta(gt=0, title="a number of seconds abo
 _JsonPath: TypeAlias = str | list[str | int] | None
 
 
+PromptsSection: TypeAlias = dict[str, WrittenPrompt]
+
+
 class PythonSection(msgspec.Struct, forbid_unknown_fields=True):
     """A Python function."""
 

@@ -25,6 +25,7 @@ ENDINGS: dict[str, tuple[str, ...]] = {
     "junit": ("junit.xml", ".xml"),
     "pr-comment": ("pr-comment.md",),
     "brief": ("brief.md",),
+    "methods": ("methods.md",),
     "github": (),
     "votes": ("votes.json", ".jsonl"),
     "rubric": (".yml", ".yaml"),

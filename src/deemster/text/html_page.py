@@ -132,7 +132,7 @@ def plain_page(parts: Sequence[TextSection]) -> str:
     """A page of sections alone: the lines of the first stand in its head."""
     overview, *rest = parts
     if overview.table is not None:
-        rest.insert(0, TextSection(("Overview",), table=overview.table, after=overview.after))
+        rest.insert(0, overview._replace(title=("Overview",), lines=()))
     head = PageHead(TextSection(overview.title, overview.lines))
     return render_page(f"deemster: {''.join(overview.title)}", head, rest)
 

@@ -43,7 +43,6 @@ _REFERENCES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
 _BY_CONTEXT: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "answer-relevance": ("answer-relevancy", _ANY_SCORE),
     "context-faithfulness": ("claim-faithfulness", _ANY_SCORE),
-    "context-relevance": ("context-precision", _ANY_SCORE),
 }
 # A requirement is a text of the sample, so that one metric judges all of them.
 _STEPS = [

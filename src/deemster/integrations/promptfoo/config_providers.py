@@ -166,7 +166,7 @@ class CodeProvider(NamedTuple):
     Attributes:
         name: Its name.
         call: The function of `provider_calls` that asks it.
-        arguments: What that function is told of it, as Python source; paths are relative to the config.
+        arguments: What that function is told of it beside prompt and config, as Python source.
         config: Its config.
         prompts: The prompts that it is asked, by their labels; None for all.
         variables: The variables that it names beside the prompt: none.
@@ -185,7 +185,7 @@ class CodeProvider(NamedTuple):
 
     def source(self, prompt: SuitePrompt) -> str:
         """The line that makes that function."""
-        arguments = f"{self.arguments}, prompt=HERE / {prompt.path!r}, config={dict(self.config)!r}"
+        arguments = f"{self.arguments}prompt=HERE / {prompt.path!r}, config={dict(self.config)!r}"
         return f"{self.function(prompt)} = {self.call}({arguments})\n"
 
 
@@ -283,11 +283,14 @@ def _provider(
         name = unique_name(as_text(entry.get("label")) or "endpoint", taken, "endpoint")
         left_out.note_keys(config, _HTTP_KEYS, config_path, "a provider's config")
         return HttpProvider(name, _http_request(identity, config), prompts)
+    if identity == "echo":
+        name = unique_name(as_text(entry.get("label")) or identity, taken, identity)
+        return CodeProvider(name, "echo_provider", "", config, prompts)
     if (code := _CODE.fullmatch(identity)) is not None:
         name = unique_name(as_text(entry.get("label")) or PurePosixPath(code["file"] or "command").stem, taken, "code")
         if code["command"] is not None:
-            return CodeProvider(name, "command_provider", f"{code['command']!r}, folder=CONFIG", config, prompts)
-        arguments = f"CONFIG / {code['file']!r}, {code['function'] or 'call_api'!r}"
+            return CodeProvider(name, "command_provider", f"{code['command']!r}, folder=CONFIG, ", config, prompts)
+        arguments = f"CONFIG / {code['file']!r}, {code['function'] or 'call_api'!r}, "
         return CodeProvider(name, "python_provider", arguments, config, prompts)
 
     model = _model_name(vendor, rest, identity)

@@ -68,6 +68,17 @@ def command_provider(command: str, *, folder: str | Path, prompt: str | Path, co
     return ask
 
 
+def echo_provider(*, prompt: str | Path, config: Mapping[str, Any]) -> AskProvider:  # noqa: ARG001 - as the others
+    """A target that answers with the prompt itself.
+
+    Args:
+        prompt: The file of the prompt.
+        config: What changes nothing.
+    """
+    messages = read_prompt(Path(prompt))
+    return lambda sample_input: _prompt_text(messages, sample_input)
+
+
 def _prompt_text(prompt: ChatPrompt, sample_input: Mapping[str, Any]) -> str:
     """A prompt as one text: of several messages their JSON."""
     messages = prompt.fill(sample_input)
