@@ -85,7 +85,7 @@ def text_of(passed: np.ndarray, levels: list[dict[str, str]] | None = None) -> s
         for place, (name, cell) in enumerate(zip(names, cells, strict=True))
     ]
     sections = build_experiment(sources, id="x").sections()
-    return "\n".join("".join(line) for section in sections for line in (section.title, *section.lines))
+    return "\n".join("".join(line) for section in sections for line in (section.title, *section.lines, *section.after))
 
 
 def draw(rng: np.random.Generator, samples: int, rates: list[float], repetitions: int = 1) -> np.ndarray:
@@ -179,7 +179,7 @@ def samples_promised(job: tuple[int, int, int, int, int]) -> tuple[tuple[int, in
     passed[:lost, 1] = False
     passed[samples // 2 : samples // 2 + gained, 1] = True
     sentence = text_of(passed if variants == 2 else passed[:, [0, 1, *[0] * (variants - 2)]])
-    about = re.search(r"about ([\d,]+) would", sentence)
+    about = re.search(r"[Aa]bout ([\d,]+) (?:samples )?would", sentence)
     number = int(about[1].replace(",", ""))
 
     rng = np.random.default_rng([number, variants])

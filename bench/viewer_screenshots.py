@@ -57,6 +57,8 @@ def make_store(folder):
         shutil.copytree(EXAMPLES / name, suite.parent)
         suite.write_text(f"keep_prompts: all\n{suite.read_text()}")
         deemster("run", suite, "--store", store, "--name", f"{name}-1")
+    deemster("init", folder / "prompts", "--template", "prompts")
+    deemster("run", folder / "prompts" / "suite.yml", "--store", store)
     essays = EXAMPLES / "essays"
     judges = ("--judge", "ada", "--judge", "bert", "--judge", "cleo", "--set", "calls=per_item", "--offline")
     deemster("grade", essays / "letters.yml", "--models", essays / "models.yml", *judges, "--store", store)
@@ -82,6 +84,7 @@ def places(rows):
         "trajectory": f"runs/{run['agent-1']}/samples/0",
         "gate": f"runs/{run['agent-1']}/gate",
         "compare": f"compare?runs={pair}",
+        "experiment": "experiments/latest?against=plain+%2F+small&sort=disagreement",
         "agreement": f"runs/{next(row['id'] for row in rows if row['kind'] == 'grading')}/agreement",
         "label": f"runs/{run['rag-1']}/label?metric=claim-faithfulness",
     }
@@ -100,6 +103,8 @@ def take(browser, address, wanted):
             page.goto("about:blank")
             page.goto(f"{address}/#/{place}")
             page.locator("main[aria-busy=false]").wait_for()
+            # The ranking of an experiment is asked for after its rows.
+            page.locator("main:not(:has([aria-busy=true]))").wait_for()
             page.screenshot(path=IMAGES / f"viewer-{name}-{look}.png", full_page=name != "samples")
         context.close()
 

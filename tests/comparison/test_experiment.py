@@ -23,6 +23,7 @@ from deemster.comparison.experiment import Experiment, MissingVariant, VariantSo
 from deemster.comparison.find_runs import RunSources
 from deemster.comparison.without_text import experiment_without_text
 from deemster.errors import ReportError
+from deemster.results.metric_summary import NOT_RUN
 from deemster.text.terminal_layout import plain_text
 from tests.builders.arguments import arguments
 from tests.report.comparisons import HOSTILE
@@ -173,6 +174,44 @@ def test_margin_of_the_gate_is_the_one_of_the_cheapest():
     assert (experiment.margin, experiment.cheapest.margin) == (0.2, 0.2)
     assert "worse by less than 20 points, if at all, than polite / mini: short / mini, $0.10" in shown(experiment)
     assert experiment.ranking == built(grid(rates, costs=costs)).ranking
+
+
+def test_clusters_are_the_units_of_ranks_and_factors():
+    """Four copies of each sample in one cluster say what one copy says."""
+    clusters = [str(place // 4) for place in range(200)]
+    sources = []
+    for place, cell in enumerate([("short", "mini"), ("short", "local"), ("polite", "mini"), ("polite", "local")]):
+        scores = np.repeat(np.arange(50) % 10 < 6 + place, 4).astype(float)
+        columns = run({"m": scores.tolist()}, clusters=clusters)
+        sources.append(variant(" / ".join(cell), columns, prompt=cell[0], chat=cell[1]))
+    clustered = built(sources, settings=ComparisonSettings(cluster="doc"))
+    alone = []
+    for source in sources:
+        marks = source.source.columns(cluster=None).marks.scores[::4, 0, 0]
+        alone.append(variant(source.name, run({"m": marks.tolist()}), **source.levels))
+    plain_answer = built(alone)
+    assert [pair.interval for pair in clustered.ranking.pairs] == [
+        pytest.approx(pair.interval) for pair in plain_answer.ranking.pairs
+    ]
+    for factor, expected in zip(clustered.factors, plain_answer.factors, strict=True):
+        assert factor.contrasts[0].interval == pytest.approx(expected.contrasts[0].interval)
+    figures = [entry.figures for entry in clustered.ranking.runs]
+    assert figures[0].pass_rate_interval == pytest.approx(
+        plain_answer.ranking.runs[0].figures.pass_rate_interval, abs=0.01
+    )
+
+
+def test_variant_that_ended_early_is_warned_of_and_what_it_lacks_does_not_pass():
+    stopped = passing(1.0, 60)
+    stopped.marks.causes[30:] = NOT_RUN
+    stopped.marks.passed[30:] = False
+    stopped = stopped._replace(run=msgspec.structs.replace(stopped.run, status="interrupted", pass_rate=0.5))
+    experiment = built([variant("whole", passing(0.9, 60)), variant("early", stopped)])
+    text = shown(experiment)
+    assert "Warning: `early` is interrupted." in text
+    assert experiment.ranking.runs[1].figures.not_run == 30
+    assert experiment.verdict.startswith("So far: whole is best")
+    assert "not run" in text
 
 
 def test_experiment_without_any_score_is_refused():

@@ -11,7 +11,7 @@ import deemster as dm
 from deemster.comparison.compare_columns import ComparisonSettings
 from deemster.comparison.ranking import rank_columns
 from deemster.comparison.ranking_report import ranking_sections
-from deemster.stats import paired_difference, pass_at_k
+from deemster.stats import paired_difference
 from deemster.stats.paired_difference import flip_p_values
 from deemster.stats.run_ranking import pair_confidence, rank_ranges
 from tests.report.comparisons import evaluated
@@ -191,11 +191,10 @@ def test_repetitions_have_the_shares_that_pass_once_and_always():
         [made_run({"m": marks}), made_run({"m": marks})], settings=ComparisonSettings(), tool_version="1"
     )
     figures = ranking.runs[0].figures
-    assert (figures.passes_once, figures.passes_always) == (0.75, 0.25)
-    assert figures.passes_once == pass_at_k([2, 3, 0, 1], attempts=3, k=3).value
+    assert (figures.pass_at_k, figures.pass_hat_k) == (0.75, 0.25)
     assert {"pass@3", "pass^3"} <= set(ranking_sections(ranking)[0].table.head)
     alone = rank_columns([made_run({"m": [1.0, 0.0]})], settings=ComparisonSettings(), tool_version="1").runs[0].figures
-    assert alone.passes_once is alone.passes_always is None
+    assert alone.pass_at_k is alone.pass_hat_k is None
 
 
 def test_equal_runs_have_no_number_of_samples_that_would_tell():

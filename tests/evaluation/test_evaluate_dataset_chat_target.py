@@ -243,3 +243,19 @@ def test_fault_in_a_named_prompt_has_the_line_of_the_prompt(suite_file):
     suite_file.write_text(SUITE.replace("Add: {{input.question}}", "Add: {{question}}"), encoding="utf-8")
     with pytest.raises(InputError, match=r"suite\.yml:4.*An entry of the input is `{{input\.question}}`"):
         load_suite(suite_file)
+
+
+def test_time_limit_of_a_chat_target_stands_with_its_model(suite_file):
+    suite_file.write_text(SUITE + "limits: { target_timeout_s: 3 }\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"suite\.yml:7: .*the model has its `total_timeout_s`"):
+        resolve_evaluation(load_suite(suite_file), SuiteOverrides())
+
+
+def test_saved_outputs_in_place_of_a_chat_target_need_no_key(suite_file):
+    elsewhere = '{ base_url: "https://models.example/v1", model: m, api_key_env: NO_SUCH_KEY }'
+    text = SUITE.replace('{ client: "sums_model:client" }', elsewhere)
+    suite_file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="NO_SUCH_KEY"):
+        resolve_evaluation(load_suite(suite_file), SuiteOverrides())
+    outputs = {sample.id: "1" for sample in SAMPLES}
+    assert resolve_evaluation(load_suite(suite_file), SuiteOverrides(outputs=outputs)).plan.size == 6

@@ -177,3 +177,10 @@ def test_misspelt_name_of_a_prompt_is_no_prompt_text():
 def test_conversation_that_is_no_list_of_messages_says_what_is_wrong(held):
     with pytest.raises(LookupError, match=r"input\.messages"):
         read_prompt("{{input.messages}}").fill({"messages": held})
+
+
+def test_secret_among_the_parameters_is_not_in_the_identity():
+    first, second = (ChatTarget("mini", PROMPT, extra={"api_key": key}) for key in ("hush-hush-1", "hush-hush-2"))
+    assert "hush" not in repr(first.identity)
+    assert first.identity != second.identity
+    assert first.secrets.redact("hush-hush-1") == "[removed]"

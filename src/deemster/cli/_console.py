@@ -283,7 +283,8 @@ def print_planned_calls(planned: DryRun, destinations: Sequence[Destination] = (
     for line in lines:
         click.echo(line)
     click.echo("The tokens sent are estimated; each answer is counted as long as it may be.")
-    click.echo("The higher number assumes that every follow-up is needed and every question is asked twice.")
+    if any(calls.least.calls != calls.most.calls for calls in planned.roles.values()):
+        click.echo("The higher number assumes that every follow-up is needed and every question is asked twice.")
     if planned.assumes_context:
         click.echo("A context of five passages is assumed where a judge reads one that only the target gives.")
     click.echo("Retries of failed requests are not counted.")

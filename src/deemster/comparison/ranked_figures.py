@@ -12,7 +12,7 @@ from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import NOT_RUN, OUTSIDE, SCORED, share_interval
 from deemster.results.run_columns import RunColumns
 from deemster.results.usage_and_cost import USAGE
-from deemster.stats import Interval
+from deemster.stats import Interval, pass_at_k, pass_hat_k
 
 _TARGET_FAILED = 1 + CAUSES.index("target_failed")
 
@@ -22,8 +22,8 @@ class RankedFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     Attributes:
         pass_rate_interval: The 95% interval of its pass-rate.
-        passes_once: The share of samples that pass in at least one repetition, pass@k for k repetitions; None for one.
-        passes_always: The share of samples that pass in every repetition, pass^k; None for one.
+        pass_at_k: The chance that at least one of all repetitions passes; None without repetitions.
+        pass_hat_k: The chance that all of them pass.
         metrics: By metric, the mean score over what was scored; None where nothing was.
         cost_per_100: What a hundred outputs cost, in dollars; None where no price is known.
         latency_p50_ms: The time within which half of its outputs came.
@@ -35,8 +35,8 @@ class RankedFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """
 
     pass_rate_interval: Interval | None
-    passes_once: float | None
-    passes_always: float | None
+    pass_at_k: float | None
+    pass_hat_k: float | None
     metrics: dict[str, float | None]
     cost_per_100: float | None
     latency_p50_ms: float | None
@@ -54,12 +54,13 @@ def ranked_figures(columns: RunColumns) -> RankedFigures:
     unscored = ~np.isin(marks.causes, (SCORED, NOT_RUN, OUTSIDE, _TARGET_FAILED))
 
     passes, is_rated = _count_passes(marks)
-    is_repeated = marks.repetitions > 1 and len(passes) > 0
+    is_repeated = marks.repetitions > 1
+    attempts = {"attempts": marks.repetitions, "k": marks.repetitions}
 
     return RankedFigures(
         pass_rate_interval=_pass_rate_interval(columns, passes, is_rated),
-        passes_once=float((passes > 0).mean()) if is_repeated else None,
-        passes_always=float((passes == marks.repetitions).mean()) if is_repeated else None,
+        pass_at_k=pass_at_k(passes, **attempts).value if is_repeated else None,
+        pass_hat_k=pass_hat_k(passes, **attempts).value if is_repeated else None,
         metrics={card.name: _mean_score(marks, column) for column, card in enumerate(marks.cards)},
         cost_per_100=100 * float(cost.mean()) if len(cost) else None,
         latency_p50_ms=float(np.median(latency)) if len(latency) else None,

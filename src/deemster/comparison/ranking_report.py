@@ -43,6 +43,11 @@ _LACKING = {"failed": "failed", "not_run": "not run", "unscored": "unscored", "c
 
 def ranking_verdict(ranking: Ranking) -> TextLine:
     """Which run is best, or which may be: no more than the intervals of all pairs decide."""
+    is_whole = all(entry.run.status == "complete" for entry in ranking.runs)
+    return _verdict(ranking) if is_whole else ("So far: ", *_verdict(ranking))
+
+
+def _verdict(ranking: Ranking) -> TextLine:
     leaders = leading_places(ranking)
     if len(ranking.runs) == 1:
         return (_name(ranking, 0), " stands alone: there is nothing to rank.")
@@ -285,8 +290,8 @@ def ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
     if len(repetitions) == 1 and repetitions != {1}:
         count = repetitions.pop()
         attempts = [
-            (f"pass@{count}", lambda entry: format_number(entry.figures.passes_once, places=2)),
-            (f"pass^{count}", lambda entry: format_number(entry.figures.passes_always, places=2)),
+            (f"pass@{count}", lambda entry: format_number(entry.figures.pass_at_k, places=2)),
+            (f"pass^{count}", lambda entry: format_number(entry.figures.pass_hat_k, places=2)),
         ]
     columns += attempts
     columns += [(MetricName(name), _metric_cell(name)) for name in metrics]
@@ -434,8 +439,8 @@ def ranking_rows(ranking: Ranking) -> Iterator[dict[str, Any]]:
             "pass_rate": entry.run.pass_rate,
             **_ends("pass_rate", figures.pass_rate_interval),
             "macro_f1": entry.run.macro_f1,
-            "passes_once": figures.passes_once,
-            "passes_always": figures.passes_always,
+            "pass_at_k": figures.pass_at_k,
+            "pass_hat_k": figures.pass_hat_k,
             "best_rank": entry.best_rank,
             "worst_rank": entry.worst_rank,
             "difference": None if difference is None else difference.difference,

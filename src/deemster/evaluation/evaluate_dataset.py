@@ -10,7 +10,7 @@ from deemster.comparison.comparison import Comparison
 from deemster.datasets import Dataset
 from deemster.engine.model_access import NO_LIMITS, ModelCalls
 from deemster.engine.notebook_progress import notebook_progress
-from deemster.engine.run_plan import AwaitableTarget, CallableTarget
+from deemster.engine.run_plan import AskingTarget, AwaitableTarget, CallableTarget
 from deemster.engine.run_sync import waits_for, warner
 from deemster.errors import plural
 from deemster.errors.parameter_checks import checks_parameters
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def evaluate_async(
     dataset: Dataset | Iterable[Sample | Mapping[str, Any]] | pd.DataFrame | str | Path,
     *,
-    target: CallableTarget | AwaitableTarget | Callable[..., Any] | None = None,
+    target: CallableTarget | AwaitableTarget | AskingTarget | Callable[..., Any] | None = None,
     outputs: SavedOutputs | Mapping[str, Any] | str | Path | None = None,
     metrics: Sequence[Metric | Scorer | str | Mapping[str, Any]] = (),
     aggregator: Aggregator | str | Mapping[str, Any] | None = None,
@@ -60,7 +60,8 @@ def evaluate_async(
     Args:
         dataset: The samples, as a dataset, the path of its file, a list of samples or maps, or a pandas data frame with
             the columns of a CSV file. `Dataset.select` gives a part of a dataset.
-        target: A function, sync or async, from a sample's input to text, an ``Output`` or JSON data.
+        target: A function, sync or async, from a sample's input to text, an ``Output`` or JSON data; or a target, such
+            as a ``ChatTarget``, which asks one of the ``models``.
         outputs: Saved outputs in place of a target: a map of id to text, or a file.
         metrics: Metrics, specs such as `ndcg@10`, or one-key maps of alias to options; and `group:NAME`, a ready-made
             group of metrics with its aggregator, such as `group:generation`.

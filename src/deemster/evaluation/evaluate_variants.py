@@ -10,7 +10,7 @@ from deemster.comparison.experiment import Experiment
 from deemster.datasets import Dataset
 from deemster.engine.model_access import NO_LIMITS, ModelCalls
 from deemster.engine.notebook_progress import notebook_progress
-from deemster.engine.run_plan import AwaitableTarget, CallableTarget
+from deemster.engine.run_plan import AskingTarget, AwaitableTarget, CallableTarget
 from deemster.engine.run_sync import waits_for, warner
 from deemster.errors import ConfigurationError
 from deemster.errors.parameter_checks import checks_parameters
@@ -50,7 +50,7 @@ class EvaluatedExperiment(Experiment, frozen=True, kw_only=True, forbid_unknown_
 @checks_parameters
 def evaluate_variants_async(
     dataset: Dataset | Iterable[Sample | Mapping[str, Any]] | pd.DataFrame | str | Path,
-    variants: Mapping[str, CallableTarget | AwaitableTarget | Callable[..., Any] | SavedOutputs],
+    variants: Mapping[str, CallableTarget | AwaitableTarget | AskingTarget | Callable[..., Any] | SavedOutputs],
     *,
     metrics: Sequence[Metric | Scorer | str | Mapping[str, Any]] = (),
     aggregator: Aggregator | str | Mapping[str, Any] | None = None,

@@ -98,7 +98,14 @@ def resolve_target(suite: Suite, *, target: Any, outputs: GivenOutputs | None, o
 
     declared = suite.target
     load = partial(import_object, called="The target", search=suite.folder, group=TARGETS)
-    return _allowed_target(build_target(declared, load=load), offline=offline, locate=declared.locate)
+    target = build_target(declared, load=load)
+    if asks_models(target) and suite.target_timeout_s is not None:
+        # It would count the time that a question waits for its turn.
+        message = (
+            "`limits.target_timeout_s` is not for a target that asks a model: the model has its `total_timeout_s`."
+        )
+        raise ConfigurationError(Issue(message, suite.document.where(("limits", "target_timeout_s"))))
+    return _allowed_target(target, offline=offline, locate=declared.locate)
 
 
 def _allowed_target(target: Target, *, offline: bool, locate: Callable[[], str | None] = lambda: None) -> Target:
@@ -239,7 +246,8 @@ def resolve_models(
     if suite.models is None and not scorers and not asking_target and suite.origin is not None:
         return ModelAccess()
 
-    access = suite_models(suite, limits, calls=calls)
+    # Where nothing asks a model, as when saved outputs are given in place of a chat target, no key need be set.
+    access = suite_models(suite, limits, calls=calls and bool(scorers or asking_target))
     access = access._replace(roles={**access.roles, **getattr(target, "own_roles", {})})
     for asking, key in ((scorers, "metrics"), (asking_target, "target")):
         try:

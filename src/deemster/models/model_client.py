@@ -61,6 +61,7 @@ class ModelFailure(Exception):  # noqa: N818 - a failure is a value in reports; 
 class ChatClient(Protocol):
     """Answers questions, one attempt a call.
 
+    A question of a target has no ``temperature`` unless it is given, and may have further ``parameters``.
     It raises ``ModelFailure`` where an attempt fails. The gateway does retries, limits, caching and accounting. A
     method that is not a coroutine runs in a thread. A client may also have
 

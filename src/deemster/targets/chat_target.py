@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from deemster.errors import ConfigurationError
 from deemster.formats.json_values import name_kind, to_json_value
 from deemster.formats.schema_validation import shape_issues
+from deemster.models.secret_redaction import Secrets, hash_named_secrets, named_secrets
 from deemster.records import Answer, Ask, BrokenOff, Invocation, Message, Output, Reply, Request, TargetFailure
 from deemster.targets._gateway_reply import paid_usage, why_no_output
 from deemster.targets.chat_prompt import ChatPrompt, read_prompt
@@ -97,7 +98,12 @@ class ChatTarget:
         if issues := shape_issues(said, ChatParameters):
             raise ConfigurationError(issues)
 
-        self.identity: Mapping[str, Any] = {"chat": chat, "prompt": self.prompt.to_json(), "parameters": said}
+        self.identity: Mapping[str, Any] = {
+            "chat": chat,
+            "prompt": self.prompt.to_json(),
+            "parameters": hash_named_secrets(said),
+        }
+        self.secrets = Secrets(named_secrets(said))
         self._temperature = temperature
         self._max_tokens = max_tokens
         beside = ("top_p", "stop", "response_format")
