@@ -34,9 +34,9 @@ class StoredSource:
         self.quotes = quoted_details(store, row.id)
         self.privacy = PrivacyEntry()
         self.stored = store, row.id
-        facts = report_facts(row)
-        self.anchors, self.cluster = facts.anchors or AnchorScores(), facts.cluster
-        rules = None if facts.gate is None else facts.gate.baseline
+        self._facts = report_facts(row)
+        self.cluster = self._facts.cluster
+        rules = None if self._facts.gate is None else self._facts.gate.baseline
         self.margin = None if rules is None else rules.margin
 
     @property
@@ -77,6 +77,7 @@ class StoredSource:
             ids=columns.ids,
             metadata=lambda: (sample.metadata or {} for sample in store.samples(row.id, content=False)),
             stored_usage=columns.usage,
+            anchors=self._facts.anchors or AnchorScores(),
         )
 
     def samples(self, positions: Sequence[int]) -> list[ShownSample]:
