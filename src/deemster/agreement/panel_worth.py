@@ -11,6 +11,7 @@ from deemster.agreement._bootstrap_replicates import BootstrapSettings, smoothed
 from deemster.agreement._criterion_columns import CriterionColumn, Floats, Indices
 from deemster.agreement._imagined_units import AGREEMENT, DISAGREEMENT
 from deemster.agreement._labelled_votes import LabelledVotes
+from deemster.agreement._score_statistics import weighted_sums
 from deemster.agreement._verdict_classes import Codes
 from deemster.agreement.result_models import ResultModel
 from deemster.rubrics.vote_aggregation import aggregate, weighs_votes
@@ -122,8 +123,9 @@ def panel_worth(votes: LabelledVotes, drawing: BootstrapSettings) -> PanelWorth 
     if not len(errors.units):
         return None
 
-    n_units = len(np.unique(errors.units))
-    errors = errors._replace(units=np.unique(errors.units, return_inverse=True)[1])
+    units, unit_of_cell = np.unique(errors.units, return_inverse=True)
+    n_units = len(units)
+    errors = errors._replace(units=unit_of_cell)
     numbers = smoothed_results(
         _Correlations(errors, _vote_weights(votes, columns), n_units).statistic, units=n_units, drawing=drawing
     )
@@ -186,8 +188,6 @@ class _Correlations:
     """The correlations of the judges' errors under any draw of units."""
 
     def __init__(self, errors: _Errors, weights: Floats, n_units: int) -> None:
-        from scipy.sparse import csr_array  # noqa: PLC0415 - scipy takes a tenth of a second to load
-
         self._weights = weights
         self._size = len(errors.units) / n_units
         self._means = errors.judges.mean(axis=0)
@@ -196,8 +196,7 @@ class _Correlations:
         products = [
             np.bincount(errors.units, centred[:, a] * centred[:, b], minlength=n_units) for a in judges for b in judges
         ]
-        # A sparse product adds unit after unit, so that threads do not change the last digit.
-        self._products = csr_array(np.array(products))
+        self._products: Floats = np.array(products, dtype=np.float64)
 
     @staticmethod
     def _criterion_means(errors: _Errors) -> Floats:
@@ -216,7 +215,7 @@ class _Correlations:
             rng: Draws the weights of imagined units; None for real units alone.
         """
         n = len(self._weights)
-        products = (self._products @ draws).reshape((n, n, -1))
+        products = weighted_sums(self._products, draws).reshape((n, n, -1))
         if rng is not None:
             products = products + self._imagined(draws.shape[1], rng)
         correlations = error_correlations(products)
