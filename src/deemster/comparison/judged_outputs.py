@@ -356,9 +356,9 @@ def _past_decisions(baseline: RunSource, candidate: RunSource, names: Sequence[s
         again = next((other for other in by_new if _answers(other) in (row.id, _answers(row))), None)
         if again is None:
             continue
-        before, now = (stored_figures(each) for each in (row, again))
-        if before is not None and now is not None and before.gate is not None and now.gate is not None:
-            yield PastDecision(run=row.id, judged_again=again.id, before=before.gate, now=now.gate)
+        before, now = (_decision(each) for each in (row, again))
+        if before is not None and now is not None:
+            yield PastDecision(run=row.id, judged_again=again.id, before=before, now=now)
 
 
 def _judges(store: Store, row: RunRow, names: Sequence[str]) -> dict[str, object]:
@@ -372,3 +372,9 @@ def _answers(row: RunRow) -> object:
     target = row.identity.get("target")
     saved = target.get("outputs") if isinstance(target, Mapping) else None
     return row.id if saved is None else saved
+
+
+def _decision(row: RunRow) -> str | None:
+    """What the gate decided of a run; None where nothing was decided."""
+    figures = stored_figures(row)
+    return None if figures is None or figures.gate == "skipped" else figures.gate
