@@ -156,7 +156,7 @@ FEATURES = {
 # The files that may speak of variants. A variant is resolved into an ordinary evaluation before anything runs.
 SPEAK_OF_VARIANTS = (
     *FEATURES["variants"].files,
-    *("evaluation/suite", "cli/run", "cli/check", "cli/show", "comparison/without_text", "gate/read_gate"),
+    *("evaluation/suite", "cli/run", "cli/check", "cli/show", "cli/help", "comparison/without_text", "gate/read_gate"),
     "integrations/import_promptfoo_config",
 )
 # The word means something else here: other versions of an output, and a property of a font.

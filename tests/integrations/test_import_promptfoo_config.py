@@ -218,7 +218,7 @@ def test_several_texts_of_a_test_are_metrics_of_their_own(tmp_path):
         ("contains", {"name": "contains-2", "expected": "contains_2", "where": "auto"}),
         (
             "contains",
-            {"name": "not-contains", "higher_is_better": False, "expected": "not_contains", "where": "auto"},
+            {"name": "not-contains", "negate": True, "expected": "not_contains", "where": "auto"},
         ),
     ]
     assert left_out == ()
