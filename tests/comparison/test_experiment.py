@@ -176,6 +176,17 @@ def test_margin_of_the_gate_is_the_one_of_the_cheapest():
     assert experiment.ranking == built(grid(rates, costs=costs)).ranking
 
 
+def test_of_many_variants_a_sentence_names_six_and_counts_the_others():
+    experiment = built([variant(f"v{place:02d}", passing(0.5 + place / 800, 800)) for place in range(12)])
+    assert experiment.verdict == "None of the 12 can be told apart from another with 800 samples."
+    (line,) = ["".join(line) for line in experiment.sections()[0].lines]
+    assert line.startswith("v11 cannot be told apart with 800 samples from v10 (about ")
+    assert " v05 (about " in line
+    assert "and 5 more, each four times out of five" in line
+    best_of_many = built([variant(f"v{place:02d}", passing(0.95 if place > 3 else 0.1, 60)) for place in range(12)])
+    assert best_of_many.verdict.startswith("One of v04, v05, v06, v07, v08, v09 and 2 more is best")
+
+
 def test_clusters_are_the_units_of_ranks_and_factors():
     """Four copies of each sample in one cluster say what one copy says."""
     clusters = [str(place // 4) for place in range(200)]

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 # So many runs are told about pair by pair; of more, only the pairs with the best one are.
 MOST_IN_WORDS = 4
+# A sentence names so many runs; of the others it says how many there are.
+MOST_NAMED = 6
 # Of more pairs than these no page draws the differences.
 _MOST_PAIRS = 60
 # Counts of outputs, and the column of each: one that is 0 in all runs is left out.
@@ -65,7 +67,7 @@ def _verdict(ranking: Ranking) -> TextLine:
 
     if leaders:
         size = _samples([pair_of(ranking, leaders[0], place).n for place in leaders[1:]])
-        some = _list_names(ranking, leaders[:MOST_IN_WORDS], count=len(leaders))
+        some = _list_names(ranking, leaders[:MOST_NAMED], count=len(leaders))
         return ("One of ", *some, f" is best: they cannot be told apart with {size}.")
 
     first, *others = _decided(ranking)
@@ -171,8 +173,11 @@ def _open(ranking: Ranking, places: Sequence[int]) -> Iterator[TextLine]:
         if len(pairs) == 1:
             yield (_name(ranking, place), " and ", _name(ranking, others[0]), " ", *_cannot_be_told(pairs[0]))
         elif pairs:
-            parts = [(_name(ranking, other), *_needed(pair)) for other, pair in zip(others, pairs, strict=True)]
+            named = zip(others, pairs[:MOST_NAMED], strict=False)
+            parts: list[TextLine] = [(_name(ranking, other), *_needed(pair)) for other, pair in named]
             size = _samples([pair.n for pair in pairs])
+            if len(others) > len(parts):
+                parts.append((f"{len(others) - len(parts):,} more",))
             power = ", each four times out of five, if the differences are what we saw"
             condition = (power,) if any(pair.samples_needed for pair in pairs) else ()
             yield (_name(ranking, place), f" cannot be told apart with {size} from ", *join_parts(parts), *condition)
