@@ -7,8 +7,8 @@ interval of the corrected pass-rate holds the true one with each queue; how many
 n efficient ones, by the mean squared errors, in per cent of n (100 is no gain, standard error 2/√RUNS); and what the
 report says of it, on average. Goals: coverage of 92 to 99 %, and never more than 10 % of the labels lost.
 
-The judges: one whose probabilities are true; one that is too sure of itself; one that is rightly sure of nine outputs in
-ten; one that repeats itself three times; a panel of three that share errors; one whose doubts say nothing of its
+The judges: one whose probabilities are true; one that is too sure of itself; one that is rightly sure of nine outputs
+in ten; one that repeats itself three times; a panel of three that share errors; one whose doubts say nothing of its
 errors; and one without any doubt.
 """
 
