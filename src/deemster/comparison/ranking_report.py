@@ -116,11 +116,13 @@ def lead_over(pair: RankedPair, place: int) -> Interval:
 def format_lead(lead: Interval) -> str:
     """The interval of a difference above 0 in points, rounded outwards.
 
-    >>> format_lead(Interval(0.0432, 0.1101)), format_lead(Interval(0.00237, 0.0051))
-    ('4 to 12 points', '0.2 to 1 points')
+    >>> [format_lead(Interval(low, high)) for low, high in ((0.0432, 0.1101), (0.00237, 0.051), (0.0003, 0.02))]
+    ['4 to 12 points', '0.2 to 6 points', 'up to 2 points']
     """
     low, high = (round(100 * end, 9) for end in lead)
-    least = f"{math.floor(low)}" if low >= 1 else f"{math.floor(low * 10) / 10:.1f}" if low >= 0.1 else f"{low:.1g}"
+    if low < 0.1:
+        return f"up to {math.ceil(high)} points"
+    least = math.floor(low) if low >= 1 else math.floor(low * 10) / 10
     return f"{least} to {math.ceil(high)} points"
 
 
