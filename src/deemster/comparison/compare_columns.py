@@ -137,14 +137,15 @@ def compare_columns(
 
 
 def compare_pass_rates(baseline: RunColumns, candidate: RunColumns, *, settings: ComparisonSettings) -> Difference:
-    """The difference of the pass-rates of two runs: the one that ``compare_columns`` gives among all others.
+    """The difference of the pass-rates of two runs: the one that ``compare_columns`` gives, without the sign-flip test.
 
     Raises:
         ReportError: The runs share no sample.
     """
     joined = _join(baseline, candidate)
     compared, _ = comparable_metrics(baseline, candidate)
-    return _Pair(baseline, candidate, joined, settings).pass_rate(compared)
+    untested = msgspec.structs.replace(settings, tests=False)
+    return _Pair(baseline, candidate, joined, untested).pass_rate(compared)
 
 
 def _join(baseline: RunColumns, candidate: RunColumns, wanted: Rows | None = None) -> JoinedSamples:

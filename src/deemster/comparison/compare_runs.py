@@ -73,8 +73,7 @@ def compare(
 
     settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
     with RunSources(store) as sources:
-        now = sources.find(candidate)
-        before = sources.find(baseline, beside=now)
+        before, now = sources.find_pair(baseline, candidate)
         comparison = compare_sources(before, now, settings=settings)
         if labels is None:
             return comparison
