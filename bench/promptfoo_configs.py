@@ -76,7 +76,7 @@ def imported(path: Path) -> Imported:
 def described(files: SuiteFiles) -> Imported:
     """The files and the list as text."""
     samples = "\n".join(map(repr, files.dataset))
-    texts = [samples, files.suite, *files.prompts.values(), *files.targets.lines, *files.remarks]
+    texts = [samples, files.suite, *files.prompts.values(), *files.code_targets, *files.remarks]
     return Imported("imported", "", tuple(texts), files.left_out)
 
 

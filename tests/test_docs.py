@@ -245,7 +245,7 @@ def check_data(block: Block, folder: Path) -> None:
         file = folder / "section.yml"
         file.write_text(block.text, encoding="utf-8")
         section = read_document(file, error=InputError).value
-        assert set(section) <= {"attack", "metrics", "gate", "models", "prompts", "target"}
+        assert set(section) <= {"attack", "metrics", "gate", "models", "prompts", "target", "variants"}
         suite = (ROOT / "examples/quickstart/suite.yml").read_text(encoding="utf-8")
         for key in section:
             suite = re.sub(rf"^{key}:.*\n(?:[ ].*\n)*", "", suite, flags=re.MULTILINE)

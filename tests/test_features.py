@@ -123,6 +123,19 @@ FEATURES = {
         ("report/pull_request_comment", "comparison/comparison_comment"),
         ("cli/report_options", "comparison/comparison", "comparison/experiment_report", "report/report_document"),
     ),
+    "change of judge": Feature(
+        ("comparison/judge_change*", "comparison/judged_outputs", "stats/score_link"),
+        (
+            "comparison/comparison",
+            "comparison/comparison_sections",
+            "comparison/comparison_verdict",
+            "comparison/compare_labels",
+            "comparison/compare_runs",
+            "comparison/report_loader",
+            "comparison/without_text",
+        ),
+        because="It is a part of a comparison: found, labelled, laid out, read back, with and without texts.",
+    ),
     "few-shot examples": Feature(
         ("judges/few_shot",), ("judges/_grading_prompt", "judges/criterion_grader", "judges/grader_section")
     ),
@@ -156,7 +169,7 @@ FEATURES = {
 # The files that may speak of variants. A variant is resolved into an ordinary evaluation before anything runs.
 SPEAK_OF_VARIANTS = (
     *FEATURES["variants"].files,
-    *("evaluation/suite", "cli/run", "cli/check", "cli/show", "comparison/without_text", "gate/read_gate"),
+    *("evaluation/suite", "cli/run", "cli/check", "cli/show", "cli/help", "comparison/without_text", "gate/read_gate"),
     "integrations/import_promptfoo_config",
 )
 # The word means something else here: other versions of an output, and a property of a font.

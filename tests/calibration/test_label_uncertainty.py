@@ -7,14 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from deemster.calibration.label_uncertainty import (
-    draw_efficiently,
-    estimated_spread,
-    mark_opinions,
-    run_opinions,
-    sample_spreads,
-    vote_opinions,
-)
+from deemster.calibration.label_uncertainty import draw_efficiently, sample_spread
 from deemster.calibration.people_labels import LabelTask
 from deemster.records import MetricScore
 from deemster.rubrics.criterion import Criterion
@@ -26,7 +19,7 @@ FACTS = LabelTask("judge", "facts", Criterion("Is it right?", name="facts"))
 
 
 def spread(*marks, task=METRIC):
-    return sample_spreads([run_opinions([{"judge": mark} for mark in marks], [task])])[0]
+    return sample_spread([{"judge": mark} for mark in marks], [task])
 
 
 def test_score_at_the_pass_mark_is_the_most_doubtful():
@@ -57,15 +50,15 @@ def test_probabilities_of_options_spread_over_their_values():
     task = LabelTask("judge", "depth", depth)
     values = [depth.values[code] for code in depth.scored]
     shares = [1 / len(values)] * len(values)
-    found = estimated_spread([*vote_opinions(None, shares, task)])
-    assert found == pytest.approx(np.std(values))
+    votes = [{"criterion": "depth", "verdict": "good", "p": shares}]
+    assert spread(MetricScore(1.0, details={"votes": votes}), task=task) == pytest.approx(np.std(values))
 
 
 def test_abstention_and_no_mark_say_nothing():
     assert math.isnan(spread())
     votes = [{"criterion": "facts", "verdict": "CANNOT_ASSESS"}]
     assert math.isnan(spread(MetricScore(1.0, details={"votes": votes}), task=FACTS))
-    assert [*mark_opinions(MetricScore(1.0), FACTS)] == []
+    assert math.isnan(spread(MetricScore(1.0), task=FACTS))
 
 
 def test_sample_of_which_nothing_is_known_counts_as_the_mean():
@@ -80,3 +73,8 @@ def test_sample_of_which_nothing_is_known_counts_as_the_mean():
 def test_judge_without_any_doubt_is_sampled_evenly():
     assert set(draw_efficiently(np.zeros(10), 5, seed=0).values()) == {0.5}
     assert set(draw_efficiently(np.full(10, math.nan), 5, seed=0).values()) == {0.5}
+
+
+def test_questions_count_alike():
+    marks = {"judge": MetricScore(0.5), "other": MetricScore(1.0)}
+    assert sample_spread([marks], [METRIC, LabelTask("other"), LabelTask("absent")]) == 0.25

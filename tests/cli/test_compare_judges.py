@@ -169,6 +169,15 @@ def test_new_judging_that_is_killed_is_resumed_without_judging_again(shop):
     assert change("old", "latest")["metrics"]["llm-as-judge"]["outputs"] == N
 
 
+def test_two_scorings_of_one_run_are_compared_where_it_is_named_twice(shop):
+    lines = Path("strict.yml").read_text().splitlines(keepends=True)
+    Path("scorer.yml").write_text("".join(lines[3:5]))
+    assert called("run", "scorer.yml", "--outputs", "old", "--quiet").exit_code in (0, 1, 4)
+    found = change("old", "old")["metrics"]["llm-as-judge"]
+    assert (found["answer"], found["outputs"], found["only_now"]) == ("linked", N, 0)
+    assert found["flips"][0]["baseline"]["marks"]["llm-as-judge"]["details"]["judge_reason"] == "kind-1 read it."
+
+
 def test_labels_say_which_judge_is_the_better_one(shop):
     called("run", "strict.yml", "--outputs", "old", "--quiet", "--name", "new")
     rows = []

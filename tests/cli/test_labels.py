@@ -133,6 +133,30 @@ def test_labels_of_the_viewer_are_compared_with_the_run(labelled):
     ]
 
 
+def test_labels_of_the_efficient_queue_are_weighted_where_they_correct_and_nowhere_counted_evenly():
+    with open_store("runs.db") as store:
+        row = store.run("latest")
+        for position in range(12):
+            label = LabelFacts(
+                position=position,
+                metric="exact-match",
+                author="ada",
+                at="2026-01-01T00:00:00.000000Z",
+                verdict="pass" if position % 3 else "fail",
+                order="efficient",
+                probability=0.9 if position % 2 else 0.3,
+            )
+            store.put_label(row.id, label)
+    corrected = called("agreement", "latest", "--labels", "viewer", "--store", "runs.db", "--to", "calibration.json")
+    assert "12 labelled samples (pass or fail), weighted by their inclusion probabilities." in corrected.stdout
+    found = json.loads(Path("calibration.json").read_text(encoding="utf-8"))["metrics"]["exact-match"]["pass_rate"]
+    # Six labels stand for twenty samples, six for seven.
+    assert found["people"]["value"] == pytest.approx((4 / 0.9 + 4 / 0.3) / (6 / 0.9 + 6 / 0.3))
+    assert 0 < found["equal_labels"] < 12
+    compared = called("agreement", "latest", "--store", "runs.db", "--set", "n_bootstrap=50")
+    assert "are weighted by `deemster agreement RUN --labels viewer`" in " ".join(compared.stdout.split())
+
+
 def test_votes_of_a_labelled_run_are_a_votes_file(labelled):
     argv = ("--store", "runs.db", "--to", "votes.json")
     assert called("labels", "export", "latest", *argv).exit_code == 0

@@ -65,16 +65,18 @@ def run(*argv, code=0):
 def test_anchors_that_stay_leave_the_gate_alone(shop):
     # No output is the same in both runs: the anchors alone say that the judge is the same.
     _, check = run()
-    assert (check["status"], check["because"]) == ("pass", "anchors are marked as before, as far as chance goes")
+    assert (check["status"], check["because"]) == ("pass", "equal outputs are marked as before, as far as chance goes")
 
 
 def test_judge_that_drifts_is_seen_by_its_anchors_though_answers_are_cached(shop):
     _Mood.kindness = 0.1
     report, check = run(code=4)
     assert check["status"] == "inconclusive"
-    assert check["because"].startswith("llm-as-judge scores 12 of 12 anchors otherwise than before, by +0.1000")
+    assert check["because"].startswith("llm-as-judge scores 12 of 12 equal outputs otherwise than before, by +0.1000")
     done = called("compare", "baseline", "latest")
-    assert "the judge drifted: llm-as-judge: 12 of 12 anchors have another score" in " ".join(done.stdout.split())
+    assert "the judge drifted: llm-as-judge: 12 of 12 outputs that did not change have another score" in " ".join(
+        done.stdout.split()
+    )
     assert report["totals"]["samples"] == 6
 
 

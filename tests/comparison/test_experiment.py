@@ -121,6 +121,15 @@ def test_factors_that_depend_on_each_other_point_at_the_variants():
     assert "With local, no difference is shown between short and polite." in text
 
 
+def test_factor_of_one_level_is_no_factor():
+    rates = {**RATES, ("polite", "local"): 0.5}
+    sources = [source._replace(levels={**source.levels, "temperature": "0"}) for source in grid(rates)]
+    experiment = built(sources)
+    assert [factor.factor for factor in experiment.factors] == ["prompt", "chat"]
+    assert experiment.matrix == built(grid(rates)).matrix
+    assert "With mini, polite is better than short by" in shown(experiment)
+
+
 def test_missing_variant_is_named_and_the_average_says_what_it_leaves_out():
     sources = grid({cell: rate for cell, rate in RATES.items() if cell != ("polite", "local")})
     missing = MissingVariant(
@@ -174,6 +183,17 @@ def test_margin_of_the_gate_is_the_one_of_the_cheapest():
     assert (experiment.margin, experiment.cheapest.margin) == (0.2, 0.2)
     assert "worse by less than 20 points, if at all, than polite / mini: short / mini, $0.10" in shown(experiment)
     assert experiment.ranking == built(grid(rates, costs=costs)).ranking
+
+
+def test_of_many_variants_a_sentence_names_six_and_counts_the_others():
+    experiment = built([variant(f"v{place:02d}", passing(0.5 + place / 800, 800)) for place in range(12)])
+    assert experiment.verdict == "None of the 12 can be told apart from another with 800 samples."
+    (line,) = ["".join(line) for line in experiment.sections()[0].lines]
+    assert line.startswith("v11 cannot be told apart with 800 samples from v10 (about ")
+    assert " v05 (about " in line
+    assert "and 5 more, each four times out of five" in line
+    best_of_many = built([variant(f"v{place:02d}", passing(0.95 if place > 3 else 0.1, 60)) for place in range(12)])
+    assert best_of_many.verdict.startswith("One of v04, v05, v06, v07, v08, v09 and 2 more is best")
 
 
 def test_clusters_are_the_units_of_ranks_and_factors():

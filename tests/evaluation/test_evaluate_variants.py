@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from datetime import UTC, datetime
+from zlib import crc32
 
 import pytest
 
@@ -111,7 +112,7 @@ def test_judges_are_asked_in_turn_also_of_saved_outputs():
 
     def verdict(ask):
         asked.append(next(word for word in ("first", "second") if word in str(ask.messages)))
-        return '{"reason": "so", "score": 1}'
+        return f'{{"reason": "it says so", "score": {crc32(str(ask.messages).encode()) % 2}}}'
 
     outputs = {
         name: SavedOutputs({sample["id"]: f"{name} {sample['id']}" for sample in SAMPLES})
@@ -124,7 +125,7 @@ def test_judges_are_asked_in_turn_also_of_saved_outputs():
 
 
 def test_same_question_of_two_variants_is_asked_once_and_counts_for_both():
-    judge = FakeChat(lambda ask: f'{{"reason": "it says {len(str(ask))}", "score": {len(str(ask)) % 2}}}')
+    judge = FakeChat(lambda ask: f'{{"reason": "so", "score": {crc32(str(ask.messages).encode()) % 2}}}')
     outputs = {name: SavedOutputs({sample["id"]: "the same" for sample in SAMPLES}) for name in ("one", "other")}
     found = dm.evaluate_variants(SAMPLES, outputs, metrics=["llm-as-judge"], models={"judge": judge}, settings=EPOCH)
     assert len(judge.asked) == 24

@@ -137,6 +137,10 @@ def test_answers_are_recorded_and_replayed_without_the_model(tmp_path):
         first = evaluated(chat(server, recording=recording), repetitions=2)
     second = evaluated(Role(client=None, recording=recording), repetitions=2)
     assert first.metrics["exact-match"] == second.metrics["exact-match"]
+    with ModelServer(answer=shout) as server:
+        secret = dm.ChatTarget("mini", "{{input.question}}", extra={"api_key": "hush-hush"})
+        evaluated(chat(server, recording=recording), target=secret, samples=SAMPLES[:1])
+    assert "hush-hush" not in (tmp_path / "mini.jsonl").read_text(encoding="utf-8")
     with pytest.raises(InputError, match="There is no recording"):
         evaluated(Role(client=None, recording=recording), target=dm.ChatTarget("mini", "{{input.question}}!"))
 

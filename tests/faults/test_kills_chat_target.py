@@ -35,6 +35,21 @@ models:
 prompts: {{ short: "What is {{{{input.question}}}}" }}
 target: {{ chat: mini, prompt: short, temperature: 0.2, max_tokens: 40 }}
 """
+HTTP = f"""\
+name: chat
+dataset: golden.jsonl
+repetitions: {REPETITIONS}
+target:
+  http:
+    url: "${{MODEL_URL}}/chat/completions"
+    body: {{ model: m, messages: [{{ role: user, content: "{{{{input.question}}}}" }}] }}
+    output: choices.0.message.content
+    usage: usage
+    model: model
+    price: {{ input: 1, output: 1 }}
+    concurrency: {AT_ONCE}
+metrics: [contains]
+"""
 METRICS = {"alone": "metrics: [contains]\n", "judged": "metrics: [contains, llm-as-judge]\n"}
 
 
@@ -106,6 +121,17 @@ def test_killed_run_of_a_chat_target_resumes_to_same_report(tmp_path, model, tho
     usage = json.loads(report)["usage"]
     assert (usage["target"]["calls"], usage["target"]["cached_calls"]) == (SAMPLES * REPETITIONS, 0)
     assert report == finished(prepared(tmp_path / "alone", metrics), model)
+
+
+def test_killed_run_of_an_http_target_with_a_price_resumes_to_same_report(tmp_path, model):
+    folder, alone = prepared(tmp_path / "killed", "alone"), prepared(tmp_path / "alone", "alone")
+    for place in (folder, alone):
+        written(place, {"suite.yml": HTTP})
+    killed(folder, model)
+    report = finished(folder, model)
+    assert len(model.requests) <= SAMPLES * REPETITIONS + 2 * AT_ONCE + round(WINDOW_S / DELAY_S) * AT_ONCE
+    assert json.loads(report)["usage"]["target"]["calls"] == SAMPLES * REPETITIONS
+    assert report == finished(alone, model)
 
 
 def test_each_repetition_is_asked_once(tmp_path, model):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import Any, NamedTuple
 
@@ -13,6 +14,8 @@ from deemster.errors import InputError
 from deemster.integrations.import_promptfoo_config import SuiteFiles, read_promptfoo_config
 from deemster.integrations.source_file import SourceFile
 from deemster.metrics.import_user_code import import_object
+from deemster.testing import ModelServer
+from tests.cli.workspace import called
 
 OPENAI = "openai:gpt-5-mini"
 
@@ -158,6 +161,13 @@ def test_settings_of_a_model_are_sent_and_what_is_not_known_is_listed(tmp_path):
     assert found.suite["target"]["temperature"] == 0.5
     assert found.suite["target"]["extra"] == {"seed": 3, "tools": [{"name": "t"}], "reasoning_effort": "low"}
     assert found.says("`voice` of a provider's config")
+
+
+def test_settings_in_a_group_of_their_own_are_settings(tmp_path):
+    provider = {"id": "google:gemini-3-flash", "config": {"generationConfig": {"temperature": 0, "maxOutputTokens": 9}}}
+    found = imported(tmp_path, with_prompts("{{q}}", providers=[provider]))
+    assert found.suite["target"] == {"chat": "gemini-3-flash", "prompt": "prompt", "temperature": 0, "max_tokens": 9}
+    assert found.files.left_out == ()
 
 
 @pytest.mark.parametrize("parser", ["json.choices[0].text", "(json, text) => json.choices[0].text"])
@@ -423,6 +433,45 @@ def test_command_gets_prompt_options_and_variables_as_arguments(tmp_path):
     found = imported(tmp_path, with_prompts("Say {{q}}", providers=[provider]), script__py=script)
     found.files.write(tmp_path / "made")
     assert outputs_of(tmp_path / "made", found.suite["target"]["python"]) == ["Say why {'a': 1} {'q': 'why'}"]
+
+
+@pytest.mark.parametrize(
+    ("providers", "variants"),
+    [
+        (["small", "large"], ["plain / small", "plain / large", "loop / small", "loop / large"]),
+        (["small", "echo"], ["plain / small", "loop / small", "plain / echo", "loop / echo"]),
+    ],
+)
+def test_written_suite_runs_at_once(tmp_path, monkeypatch, providers, variants):
+    pytest.importorskip("jinja2")
+    prompts = [
+        {"label": "plain", "raw": "Say {{word}}"},
+        {"label": "loop", "raw": "Say {% for letter in letters %}{{letter.is}}{% endfor %}"},
+    ]
+    models = {
+        name: {"id": f"openai:{name}", "config": {"apiBaseUrl": "{{env.CHAT_URL}}"}} for name in ("small", "large")
+    }
+    tests = [
+        {
+            "vars": {"word": "yes", "letters": [{"is": "y"}, {"is": 1}]},
+            "assert": [{"type": "starts-with", "value": "Say"}],
+        }
+    ]
+    config = {"prompts": prompts, "providers": [models.get(name, name) for name in providers], "tests": tests}
+    (tmp_path / "promptfooconfig.yaml").write_text(yaml.safe_dump(config))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")
+    made = called("import", "promptfooconfig.yaml", "--to", "made")
+    assert made.stdout.endswith("Next: deemster check made/suite.yml\n")
+    with ModelServer(answer=lambda messages: messages[-1]["content"]) as server:
+        monkeypatch.setenv("CHAT_URL", server.url)
+        checked = called("check", "made/suite.yml")
+        assert checked.exit_code == 0, checked.output
+        done = called("run", "made/suite.yml", "--to", "-")
+    assert done.exit_code == 0, done.stderr
+    experiment = json.loads(done.stdout)
+    assert [variant["name"] for variant in experiment["variants"]] == variants
 
 
 def outputs_of(folder, target):

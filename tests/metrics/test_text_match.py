@@ -247,7 +247,7 @@ def test_sample_without_the_key_is_a_warning_that_names_it():
     "metric", [ExactMatch, Contains, ContainsAny, ContainsAll, StartsWith, Regex], ids=lambda metric: metric.alias
 )
 def test_text_that_must_not_occur_passes_where_it_does_not(metric):
-    forbidding = metric(higher_is_better=False)
+    forbidding = metric(negate=True)
     sample = Sample("s", {}, "AI")
-    assert [forbidding.score(sample, Output(text)).success for text in ("AI", "a person")] == [False, True]
-    assert str(forbidding) == f"{metric.alias}(higher_is_better=false)"
+    assert [forbidding.score(sample, Output(text)).score for text in ("AI", "a person")] == [0, 1]
+    assert str(forbidding) == f"{metric.alias}(negate=true)"

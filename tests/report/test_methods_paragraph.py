@@ -55,9 +55,10 @@ def test_repetitions_and_clusters_are_units():
     text = written(target=lambda _: "yes" if next(answers) % 3 else "no", repetitions=3)
     assert "3 times each" in text
     assert "repetitions of a sample are one" in text
-    assert "Kish 1965" in text
+    assert "Kish 1965" not in text
     clustered = written(dm.Dataset(SAMPLES, name="numbers", cluster="doc"))
     assert re.search(r"clusters of samples with the same .*doc", clustered)
+    assert "Kish 1965" in cited(clustered)[1]
 
 
 def test_scores_that_are_missing_are_counted():

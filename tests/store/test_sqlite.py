@@ -82,7 +82,7 @@ def test_foreign_database_is_error_and_unchanged(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("version", "said"), [(99, "has schema 99; this version of deemster reads up to 7"), (-1, "damaged")]
+    ("version", "said"), [(99, "has schema 99; this version of deemster reads up to 8"), (-1, "damaged")]
 )
 def test_newer_schema_is_error(tmp_path, version, said):
     path = tmp_path / "runs.db"
@@ -96,7 +96,7 @@ def test_newer_schema_is_error(tmp_path, version, said):
 def test_newer_schema_in_postgres_is_error(postgres_url):
     with open_store(postgres_url) as store, store.pool.write_transaction() as rows:
         rows.write("INSERT INTO migrations VALUES (99)")
-    assert "has schema 99; this version of deemster reads up to 7" in refused(lambda: open_store(postgres_url))
+    assert "has schema 99; this version of deemster reads up to 8" in refused(lambda: open_store(postgres_url))
 
 
 def test_uncreatable_folder_is_error(tmp_path):

@@ -117,6 +117,7 @@ def test_parameter_out_of_range_is_an_error(parameters, said):
         ("{{input.docs}} {{ input.n }}", [("user", '[{"id":"d1"}] 3')]),
         ("{{input.docs}}", [("user", '[{"id":"d1"}]')]),
         ({"system": "S", "user": "{{input.messages}}"}, [("system", "S"), ("user", "Hi"), ("assistant", "Yes?")]),
+        ("{{  input.messages }}\n", [("user", "Hi"), ("assistant", "Yes?")]),
     ],
 )
 def test_prompts_have_several_forms(written, sent):

@@ -108,7 +108,9 @@ def test_settings_stand_beside_the_kind_of_a_target(tmp_path):
     assert build_target(declared, load=lambda _: by_parameter).call(ASKED) == Output("Why? True")
     _, issues = read({"outputs": "a.json", "settings": {}})
     assert [issue.message for issue in issues] == [
-        "`settings` stands beside `python` or `http` or `command`, not `outputs`."
+        "`settings` is not for a target of the kind `outputs`, but for `python`, `http`, `command`."
     ]
     _, issues = read({"python": "app:answer", "temperature": 0.2})
-    assert [issue.message for issue in issues] == ["`temperature` stands beside `chat`, not `python`."]
+    assert [issue.message for issue in issues] == [
+        "`temperature` is not for a target of the kind `python`, but for `chat`."
+    ]

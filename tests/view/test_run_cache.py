@@ -91,6 +91,15 @@ def test_grading_is_aligned_with_the_labels_of_its_dataset(grading):
     assert all(pair["ci"]["lower"] < pair["agreement"] < pair["ci"]["upper"] and pair["n_samples"] for pair in pairs)
 
 
+def test_grading_has_no_efficient_queue(grading):
+    client, _ = grading
+    answer = client.send("/api/labels/queue?run=latest&n=5&order=efficient&metric=tone")
+    assert (answer.status, answer.message) == (
+        400,
+        "A grading is labelled in random order: its numbers do not weigh labels.",
+    )
+
+
 def test_criteria_are_labelled_with_their_options(grading):
     client, store = grading
     queue = client.get("labels/queue?run=latest&n=5&metric=tone&metric=position")

@@ -47,7 +47,7 @@ class _CriterionSums:
         self._unit_size = unit_size(votes, column)
 
         # Alpha of numbers: what each row adds, and the unit it belongs to.
-        self._spreads = None if numbers is None else SparseRows.of(spread_features(numbers - known_mean(numbers)).T)
+        self._spreads = None if numbers is None else spread_features(numbers - known_mean(numbers)).T
         self._table_shapes = table_shapes(size)
         imagined = coincidence_shares(imagined_votes(n_people, size))
         self._imagined_coincidences = SparseRows.of(imagined.reshape(2 * size, size**2).T)
@@ -96,7 +96,7 @@ class _CriterionSums:
     def alpha(self, patterns: Floats, draws: Floats, rng: np.random.Generator | None) -> Floats:
         """Krippendorff's alpha of the annotators; of numbers the interval alpha."""
         if self._spreads is not None:
-            return interval_alpha(np.moveaxis(self._spreads @ draws[self._unit_of_row], 0, -1))
+            return interval_alpha(np.moveaxis(weighted_sums(self._spreads, draws[self._unit_of_row]), 0, -1))
 
         pairs = self._coincidences @ patterns
         if rng is not None:

@@ -23,6 +23,7 @@ from deemster.agreement._score_statistics import (
     ImaginedItems,
     half_apart,
     pair_scores,
+    weighted_sums,
 )
 from deemster.agreement.result_models import (
     BootstrapResult,
@@ -51,7 +52,6 @@ from deemster.stats.paired_score_sums import (
     true_features,
 )
 from deemster.stats.rank_correlation import weighted_kendall, weighted_spearman
-from deemster.stats.sparse_rows import SparseRows
 
 _OF_PAIRS = ("rmse", "mae", "bias", "concordance", "limits.lower", "limits.upper", "pearson")
 _SOURCES = ("rmse", "mae", "mean", "concordance", "lower", "upper", "pearson")
@@ -154,7 +154,7 @@ class _NumericColumn:
             x, t = np.concatenate([x, more.predicted]), np.concatenate([t, more.true])
         means = known_mean(pairs.predicted), known_mean(pairs.true)
         features = np.concatenate([true_features(t, mean=means[1]), predicted_features(x, t, mean=means[0])])
-        found = score_statistics(_weigh(features, own), pairs.scale, z=self._z)
+        found = score_statistics(weighted_sums(features, own), pairs.scale, z=self._z)
         rows = [found[name] for name in _SOURCES]
         rows += self._ranks(x, t, own)
         rows += list(_icc(np.column_stack([t, x]) - means[1], own))
@@ -175,7 +175,7 @@ class _NumericColumn:
         # To first order a weight on an imagined item moves no rank correlation.
         real = weights[: len(pairs.true)]
         points = [pairs.correlations[name].value for name in RANK_CORRELATIONS]
-        sums = _weigh(influences, real)
+        sums = weighted_sums(influences, real)
         return [expand_correlation(point, row, real.sum(axis=0)) for point, row in zip(points, sums, strict=True)]
 
     def _among_judges(self, weights: Floats, rng: np.random.Generator | None) -> list[Floats]:
@@ -188,7 +188,7 @@ class _NumericColumn:
             weights = np.concatenate([weights, added])
         centred = cast - known_mean(self._cast)
         complete = ~np.isnan(centred).any(axis=1)
-        alpha = interval_alpha(np.moveaxis(_weigh(spread_features(centred).T, weights), 0, -1))
+        alpha = interval_alpha(np.moveaxis(weighted_sums(spread_features(centred).T, weights), 0, -1))
         return [alpha, *_icc(centred[complete], weights[complete])]
 
     def metrics(
@@ -275,14 +275,9 @@ def _group_codes(votes: LabelledVotes, column: CriterionColumn, key: str) -> Ind
     return np.array(found, dtype=np.intp)
 
 
-def _weigh(features: Floats, weights: Floats) -> Floats:
-    """Sums of features over items, features × replicates; item after item, so that no thread changes a digit."""
-    return SparseRows.of(features) @ weights
-
-
 def _icc(ratings: Floats, weights: Floats) -> Floats:
     """The six intraclass correlations of weighted complete items, ``[6, b]``."""
-    sums, units = _weigh(icc_features(ratings).T, weights), weights.sum(axis=0)
+    sums, units = weighted_sums(icc_features(ratings).T, weights), weights.sum(axis=0)
     forms = icc_forms(mean_squares(np.moveaxis(sums, 0, -1), units), units, ratings.shape[1])
     return np.moveaxis(forms, -1, 0)
 
@@ -299,7 +294,7 @@ def _by_group(x: Floats, t: Floats, codes: Indices, n: int, weights: Floats) -> 
         # Weights of a group may all be small: what counts is how they compare.
         size = quotient(np.full(own.shape[1], float(inside.sum())), own.sum(axis=0))
         even = own * np.nan_to_num(size)
-        statistics = score_statistics(_weigh(features, even), score_scale(one, other), z=1.0)
+        statistics = score_statistics(weighted_sums(features, even), score_scale(one, other), z=1.0)
         found[:, group] = weighted_spearman(one, other, even), weighted_kendall(one, other, even), statistics["pearson"]
     return found
 
@@ -355,7 +350,7 @@ def _cosine(x: Floats, t: Floats) -> Floats:
 def _sum_groups(weights: Floats, codes: Indices, n: int) -> Floats:
     """Sums over the items of each group, groups × replicates; items without a group are left out."""
     member: NDArray[np.float64] = (codes == np.arange(n)[:, None]).astype(np.float64)
-    return _weigh(member, weights)
+    return weighted_sums(member, weights)
 
 
 def correlation_result(found: Correlation) -> CorrelationResult:

@@ -13,7 +13,7 @@ from deemster.agreement._criterion_columns import CriterionColumn, Floats
 from deemster.agreement._imagined_units import AGREEMENT, DISAGREEMENT, unit_size
 from deemster.agreement._item_clusters import Cluster
 from deemster.agreement._labelled_votes import HasVotes, LabelledVotes, read_labelled_votes
-from deemster.agreement._score_statistics import imagine_items
+from deemster.agreement._score_statistics import imagine_items, weighted_sums
 from deemster.agreement._verdict_classes import AbstentionModes
 from deemster.agreement.result_models import (
     AbstentionMode,
@@ -31,7 +31,6 @@ from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.multiple_testing import holm
 from deemster.stats.nan_arithmetic import float_or_none, quotient
 from deemster.stats.paired_tests import mcnemar
-from deemster.stats.sparse_rows import SparseRows
 
 
 @checks_parameters
@@ -106,7 +105,7 @@ class _JudgePair:
     ) -> None:
         self._columns = columns
         self._unit_sizes, self._items = [unit_size(votes, column) for column, _ in columns], imagine_items(votes)
-        self._errors = SparseRows.of(errors)
+        self._errors = errors
         self.n_scores = n_scores
 
     def _tables(
@@ -140,7 +139,7 @@ class _JudgePair:
         )
         known = ~np.isnan(kappas).any(axis=0)
         means = quotient(np.where(known, kappas, 0.0).sum(axis=1), known.sum(axis=0))
-        sums = self._errors @ draws
+        sums = weighted_sums(self._errors, draws)
         if rng is not None:
             weights = self._items.size * imagined_weights(self._items.shapes, draws.shape[1], rng)
             apart = np.square(self._items.predicted - self._items.true)

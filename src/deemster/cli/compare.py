@@ -92,7 +92,8 @@ def command(
     all runs are ranked, best first, and each two of them are compared, so that it says which cannot be told apart.
 
     Where both have the same outputs and another judge, the first line says what the old numbers are worth under the
-    new judge: interchangeable, linked by another threshold, or not comparable.
+    new judge: interchangeable, linked by another threshold, or not comparable. A run that was scored again is compared
+    with what it was before where it is named twice.
 
     The exit code is 0, but with --margin, --gate or --require: 0 passed, 1 failed, 4 inconclusive. A margin alone is
     decided in three ways.
@@ -124,8 +125,7 @@ def command(
         settings = comparison_settings(rules.baseline, seed=settings.seed)
 
     with RunSources(store) as sources:
-        after = sources.find(candidates[0])
-        before = sources.find(baseline, beside=after)
+        before, after = sources.find_pair(baseline, candidates[0])
         comparison = compare_sources(before, after, settings=settings, only=only_samples)
 
         confirmation = _confirm(comparison, after, confirm)

@@ -19,6 +19,8 @@ TOPICS = {
           20261119T151209Z-a6f9da   its id, or the beginning of it
           before                    the name that `run --name before` gave it
           latest                    the latest run, of the suite where one is named
+          latest/short              of an experiment, which a suite with variants makes: the run of one variant; the
+                                    experiment is named by `latest`, its id, or the beginning of it
           previous                  in `compare`: the run before the other one
           baseline                  the run that `deemster baseline RUN` chose
           run.jsonl                 a run file, which `deemster export RUN --to run.jsonl` wrote

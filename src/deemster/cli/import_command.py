@@ -27,7 +27,7 @@ KINDS = ("promptfoo", "inspect", "deepeval", "lm-eval", "ragas", "otlp", "trec",
     "--to",
     callback=refuse_stdout,
     metavar="FOLDER",
-    help="Where the dataset and the suite of a promptfooconfig.yaml are written.",
+    help="Where the suite of a promptfooconfig.yaml is written, with its files.",
 )
 @click.option("--gate", metavar="SUITE", help="Hold the runs to the gate of this suite, and count them as its runs.")
 @click.option("--name", "label", metavar="TEXT", help="What to call the runs; every command takes it for RUN.")
@@ -40,8 +40,8 @@ def command(
     A run file that another deemster wrote is taken in as a whole, or not at all. Of other tools, each run in a FILE
     becomes a stored run with its samples, outputs, marks and usage. Reports, comparisons, gates,
     alignment and the viewer work on it. What no record holds is listed. Nothing in a file is run, and no model is
-    asked. A run that is stored already is left as it is. A `promptfooconfig.yaml` has no run: it becomes a dataset
-    and a suite in the folder of `--to`.
+    asked. A run that is stored already is left as it is. A `promptfooconfig.yaml` has no run: it becomes a suite in the
+    folder of `--to`, with its dataset, its prompts and, for providers that are code, `targets.py`.
 
     Exit codes with --gate: 0 passed, 1 failed, 3 incomplete, 4 inconclusive.
     """
@@ -95,7 +95,7 @@ def _take_in_runs(file: str, store: str) -> None:
 
 def _write_suite(file: str, kind: str | None, to: str | None) -> bool:
     """Write the dataset and the suite of a file that is a config; False where it is none."""
-    from deemster.integrations.import_promptfoo_config import is_promptfoo_config, read_promptfoo_config
+    from deemster.integrations.import_promptfoo_config import SUITE, is_promptfoo_config, read_promptfoo_config
     from deemster.integrations.source_file import SourceFile
 
     source = SourceFile(file)
@@ -109,6 +109,7 @@ def _write_suite(file: str, kind: str | None, to: str | None) -> bool:
     _list_left_out(found.left_out)
     for remark in found.remarks:
         note(remark)
+    write_out(visible(f"Next: deemster check {Path(to, SUITE)}") + "\n")
     return True
 
 

@@ -73,7 +73,8 @@ def command(
     """List the runs; show a report, what failed in it, or one sample.
 
     Without RUN the runs are listed, newest first. RUN is the id of a stored run, the beginning of one, a name,
-    `latest`, `baseline`, or a file: a report that `deemster run --to FILE.json` wrote, or a run file. SAMPLE is the id
+    `latest`, `baseline`, or a file: a report that `deemster run --to FILE.json` wrote, or a run file. Of a suite with
+    variants, `latest` says which of them is best, and `latest/NAME` is the report of one. SAMPLE is the id
     of a sample; it is shown whole, with every score and its reason, the steps of an agent, and the traceback of a
     target that raised.
 

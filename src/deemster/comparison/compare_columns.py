@@ -137,14 +137,15 @@ def compare_columns(
 
 
 def compare_pass_rates(baseline: RunColumns, candidate: RunColumns, *, settings: ComparisonSettings) -> Difference:
-    """The difference of the pass-rates of two runs: the one that ``compare_columns`` gives among all others.
+    """The difference of the pass-rates of two runs: the one that ``compare_columns`` gives, without the sign-flip test.
 
     Raises:
         ReportError: The runs share no sample.
     """
     joined = _join(baseline, candidate)
     compared, _ = comparable_metrics(baseline, candidate)
-    return _Pair(baseline, candidate, joined, settings).pass_rate(compared)
+    untested = msgspec.structs.replace(settings, tests=False)
+    return _Pair(baseline, candidate, joined, untested).pass_rate(compared)
 
 
 def _join(baseline: RunColumns, candidate: RunColumns, wanted: Rows | None = None) -> JoinedSamples:
@@ -374,7 +375,8 @@ class _Pair:
         position_before, position_after = self._positions(rows)
         scores_before = (scores_of(self._before, name, position_before), before.scored)
         scores_after = (scores_of(self._after, name, position_after), after.scored)
-        drift = find_drift(scores_before, scores_after, matched, seed=self._settings.seed)
+        anchors = self._after.anchors.moved_since(self._before.anchors, name)
+        drift = find_drift(scores_before, scores_after, matched, anchors=anchors, seed=self._settings.seed)
         bounds = mean_bounds(scores_before, scores_after)
         mean_before = mean_scores(*scores_before)
         mean_after = mean_scores(*scores_after)

@@ -27,7 +27,6 @@ from deemster.engine.run_sync import warner
 from deemster.errors import ConfigurationError
 from deemster.report import Report
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
-from deemster.results.difference_origin import find_anchor_drift
 from deemster.results.sample_changes import ChangedSamples, Status
 
 # So many samples of each status are shown with their question and both answers.
@@ -74,8 +73,7 @@ def compare(
 
     settings = ComparisonSettings(confidence=confidence, margin=margin, cluster=cluster, seed=seed)
     with RunSources(store) as sources:
-        now = sources.find(candidate)
-        before = sources.find(baseline, beside=now)
+        before, now = sources.find_pair(baseline, candidate)
         comparison = compare_sources(before, now, settings=settings)
         if labels is None:
             return comparison
@@ -172,10 +170,8 @@ def compare_sources(
 
     # A comparison that is computed, not read from a file, has its samples in a table.
     changes = cast("ChangedSamples", comparison.changes)
-    drifts = find_anchor_drift(baseline.anchors, candidate.anchors, seed=settings.seed)
     return msgspec.structs.replace(
         comparison,
-        anchors={name: drift for name, drift in drifts.items() if name in comparison.metrics} or None,
         examples=tuple(_examples(changes, baseline, candidate)),
         privacy=join_privacy(candidate.privacy, baseline.privacy),
     )

@@ -27,7 +27,7 @@ from deemster.results.compared_numbers import (
     SampleCounts,
     UsageComparison,
 )
-from deemster.results.difference_origin import DifferenceOrigin, JudgeDrift
+from deemster.results.difference_origin import DifferenceOrigin
 from deemster.results.run_columns import ComparedRun
 from deemster.results.sample_changes import SampleChange, SampleSide
 from deemster.stats.noise_split import NoiseSplit
@@ -66,7 +66,6 @@ class Comparison(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forb
         usage: What the target used: cost in USD, tokens, latency in milliseconds.
         statuses: How many samples have each status.
         changes: Every sample whose status is not `stable`; it may be read any number of times.
-        anchors: By metric, whether the marks of anchors moved; None where the runs have none in common.
         examples: Some of the changed samples, each with what was asked and both answers.
         gate: What a gate decided; None where none was asked.
         privacy: What was left out on purpose.
@@ -77,7 +76,7 @@ class Comparison(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forb
 
     long_fields: ClassVar[frozenset[str]] = frozenset({"changes"})
     # What only labels of people, anchors, another judge, or repetitions bring.
-    optional_fields: ClassVar[frozenset[str]] = frozenset({"corrected", "anchors", "judge_change", "repeated"})
+    optional_fields: ClassVar[frozenset[str]] = frozenset({"corrected", "judge_change", "repeated"})
 
     schema_version: str = SCHEMA
     tool_version: str
@@ -101,7 +100,6 @@ class Comparison(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forb
     usage: dict[str, UsageComparison]
     statuses: dict[str, int]
     changes: Sequence[SampleChange]
-    anchors: dict[str, JudgeDrift] | None = None
 
     examples: tuple[ComparedSample, ...] = ()
     gate: GateDecision | None = None

@@ -44,7 +44,6 @@ def baseline_evidence(comparison: Comparison, *, cohorts: Sequence[str]) -> Base
         first_broken=_first_broken(comparison),
         largest_drop=max(drops, key=lambda lost: lost.drop, default=None),
         noise={name: found for name, found in splits.items() if found is not None},
-        anchors=comparison.anchors,
     )
 
 

@@ -153,11 +153,6 @@ def _drifts(comparison: Comparison) -> Iterator[TextLine]:
             moved = f"{drift.changed:,} of {plural(drift.n, 'output')} that did not change have another score"
             mean = f"on average {format_change(drift.difference)} (p {format_p_value(drift.p_value)})"
             yield ("Warning: the judge drifted: ", MetricName(name), f": {moved}, {mean}.")
-    for name, drift in (comparison.anchors or {}).items():
-        if drift.drifted:
-            moved = f"{drift.changed:,} of {plural(drift.n, 'anchor')} have another score"
-            mean = f"on average {format_change(drift.difference)} (p {format_p_value(drift.p_value)})"
-            yield ("Warning: the judge drifted: ", MetricName(name), f": {moved}, {mean}.")
 
 
 def _uneven_errors(comparison: Comparison) -> Iterator[TextLine]:

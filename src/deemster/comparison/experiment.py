@@ -388,7 +388,7 @@ def _find_cheapest(
         else:
             ordered_pairs = len(columns) * (len(columns) - 1)
             level = shared_confidence(ordered_pairs, settings.confidence)
-            one_sided = msgspec.structs.replace(settings, confidence=level, tests=False)
+            one_sided = msgspec.structs.replace(settings, confidence=level)
             bound = compare_pass_rates(columns[highest], columns[place], settings=one_sided).lower_bound
             is_as_good = bound is not None and bound > -margin
         if is_as_good:

@@ -31,6 +31,23 @@ class RunSources(ExitStack):
         """The store of runs that are given by name, opened when it is first needed."""
         return self.enter_context(open_store(self._location, create=False))
 
+    def find_pair(self, baseline: Report | str | Path, candidate: Report | str | Path) -> tuple[RunSource, RunSource]:
+        """Two runs; of one run that was scored again, what it was before its last scoring, and what it is now.
+
+        Args:
+            baseline: The run before.
+            candidate: The run now.
+
+        Raises:
+            ReportError: A file is no report.
+            StoreError: There is no such run, or a file is no sound run file.
+        """
+        now = self.find(candidate)
+        before = self.find(baseline, beside=now)
+        if isinstance(before, StoredSource) and before.stored == now.stored:
+            return before.before_last_scoring(), now
+        return before, now
+
     def find(self, run: Report | str | Path, *, beside: RunSource | None = None) -> RunSource:
         """One run: a report, the file of one, a run file, or a stored run.
 

@@ -27,10 +27,10 @@ from deemster.comparison.judge_change import (
 from deemster.comparison.run_source import RunSource
 from deemster.comparison.stored_source import stored_identities
 from deemster.datasets.human_labels import HumanLabel, join_labels, label_kind
-from deemster.report.stored_report import stored_report
 from deemster.results.difference_origin import MatchedOutputs, match_outputs
 from deemster.results.run_columns import JoinedSamples, RunColumns, describe_identity_changes, join_samples
 from deemster.results.run_summary import cohort_label
+from deemster.runs.run_figures import stored_figures
 from deemster.stats import Interval, paired_difference
 from deemster.stats.confidence_interval import interval_ends
 from deemster.stats.score_link import unit_sums
@@ -200,7 +200,9 @@ class _SameOutputs:
         """The cohorts of the candidate that are not all of it, with their rows among the judged outputs."""
         positions = self._joined.after[samples]
         for tag, members in self._after.marks.cohorts:
-            rows = np.flatnonzero(np.isin(positions, members))
+            is_member = np.zeros(self._after.marks.samples, dtype=np.bool_)
+            is_member[members] = True
+            rows = np.flatnonzero(is_member[positions])
             if 0 < len(rows) < len(samples):
                 yield cohort_label(tag), rows
 
@@ -341,6 +343,8 @@ def _past_decisions(baseline: RunSource, candidate: RunSource, names: Sequence[s
     """What became of the decisions of the suite's gate, where both judges judged the outputs of a run."""
     if baseline.stored is None or candidate.stored is None or baseline.stored[0] is not candidate.stored[0]:
         return
+    if baseline.stored == candidate.stored:
+        return
     store = candidate.stored[0]
     old_row = store.run(baseline.stored[1])
     new_row = store.run(candidate.stored[1])
@@ -354,7 +358,7 @@ def _past_decisions(baseline: RunSource, candidate: RunSource, names: Sequence[s
         again = next((other for other in by_new if _answers(other) in (row.id, _answers(row))), None)
         if again is None:
             continue
-        before, now = (_decision(store, each) for each in (row, again))
+        before, now = (_decision(each) for each in (row, again))
         if before is not None and now is not None:
             yield PastDecision(run=row.id, judged_again=again.id, before=before, now=now)
 
@@ -372,6 +376,7 @@ def _answers(row: RunRow) -> object:
     return row.id if saved is None else saved
 
 
-def _decision(store: Store, row: RunRow) -> str | None:
-    gate = stored_report(store, row.id).gate
-    return None if gate is None else gate.decision
+def _decision(row: RunRow) -> str | None:
+    """What the gate decided of a run; None where nothing was decided."""
+    figures = stored_figures(row)
+    return None if figures is None or figures.gate == "skipped" else figures.gate

@@ -19,7 +19,14 @@ from deemster.comparison.compare_columns import (
 )
 from deemster.comparison.comparison import Comparison
 from deemster.comparison.ranked_figures import RankedFigures, ranked_figures
-from deemster.comparison.ranking_report import MOST_IN_WORDS, csv_lines, ranking_rows, ranking_sections, ranking_verdict
+from deemster.comparison.ranking_report import (
+    MOST_IN_WORDS,
+    MOST_NAMED,
+    csv_lines,
+    ranking_rows,
+    ranking_sections,
+    ranking_verdict,
+)
 from deemster.errors import plural
 from deemster.formats.dataframe import dataframe
 from deemster.results.compared_numbers import Difference, PassTable, SampleCounts
@@ -88,7 +95,7 @@ class RankedPair(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         worse: The place of the run that is worse; None where the interval holds 0.
         samples_needed: With so many samples the two are told apart four times out of five, if the true difference is
             what was seen; None where they are told apart already, where nothing was seen, and where that is beyond ten
-            million. Of more than four runs only those pairs have it in which the best one stands.
+            million. Of more than four runs only the highest one and the six after it have it.
     """
 
     first: int
@@ -233,8 +240,8 @@ def _pairs_to_decide(runs: Sequence[RunColumns]) -> set[tuple[int, int]]:
     pairs = set(combinations(range(len(runs)), 2))
     if len(runs) <= MOST_IN_WORDS:
         return pairs
-    best = max(range(len(runs)), key=lambda place: runs[place].run.pass_rate or 0.0)
-    return {pair for pair in pairs if best in pair}
+    best, *others = sorted(range(len(runs)), key=lambda place: -(runs[place].run.pass_rate or 0.0))
+    return {(min(best, other), max(best, other)) for other in others[:MOST_NAMED]}
 
 
 def _pair(places: tuple[int, int], difference: Difference) -> RankedPair:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 # So many runs are told about pair by pair; of more, only the pairs with the best one are.
 MOST_IN_WORDS = 4
+# A sentence names so many runs; of the others it says how many there are.
+MOST_NAMED = 6
 # Of more pairs than these no page draws the differences.
 _MOST_PAIRS = 60
 # Counts of outputs, and the column of each: one that is 0 in all runs is left out.
@@ -65,7 +67,7 @@ def _verdict(ranking: Ranking) -> TextLine:
 
     if leaders:
         size = _samples([pair_of(ranking, leaders[0], place).n for place in leaders[1:]])
-        some = _list_names(ranking, leaders[:MOST_IN_WORDS], count=len(leaders))
+        some = _list_names(ranking, leaders[:MOST_NAMED], count=len(leaders))
         return ("One of ", *some, f" is best: they cannot be told apart with {size}.")
 
     first, *others = _decided(ranking)
@@ -114,11 +116,13 @@ def lead_over(pair: RankedPair, place: int) -> Interval:
 def format_lead(lead: Interval) -> str:
     """The interval of a difference above 0 in points, rounded outwards.
 
-    >>> format_lead(Interval(0.0432, 0.1101)), format_lead(Interval(0.00237, 0.0051))
-    ('4 to 12 points', '0.2 to 1 points')
+    >>> [format_lead(Interval(low, high)) for low, high in ((0.0432, 0.1101), (0.00237, 0.051), (0.0003, 0.02))]
+    ['4 to 12 points', '0.2 to 6 points', 'up to 2 points']
     """
     low, high = (round(100 * end, 9) for end in lead)
-    least = f"{math.floor(low)}" if low >= 1 else f"{math.floor(low * 10) / 10:.1f}" if low >= 0.1 else f"{low:.1g}"
+    if low < 0.1:
+        return f"up to {math.ceil(high)} points"
+    least = math.floor(low) if low >= 1 else math.floor(low * 10) / 10
     return f"{least} to {math.ceil(high)} points"
 
 
@@ -171,8 +175,11 @@ def _open(ranking: Ranking, places: Sequence[int]) -> Iterator[TextLine]:
         if len(pairs) == 1:
             yield (_name(ranking, place), " and ", _name(ranking, others[0]), " ", *_cannot_be_told(pairs[0]))
         elif pairs:
-            parts = [(_name(ranking, other), *_needed(pair)) for other, pair in zip(others, pairs, strict=True)]
+            named = zip(others, pairs[:MOST_NAMED], strict=False)
+            parts: list[TextLine] = [(_name(ranking, other), *_needed(pair)) for other, pair in named]
             size = _samples([pair.n for pair in pairs])
+            if len(others) > len(parts):
+                parts.append((f"{len(others) - len(parts):,} more",))
             power = ", each four times out of five, if the differences are what we saw"
             condition = (power,) if any(pair.samples_needed for pair in pairs) else ()
             yield (_name(ranking, place), f" cannot be told apart with {size} from ", *join_parts(parts), *condition)

@@ -132,7 +132,7 @@ def load_comparison(path: str | Path) -> Comparison:
 
 
 def _parse_comparison(value: dict[str, Any], where: str) -> Comparison:
-    value = _without_confirmation(value)
+    value = _without_earlier_parts(value)
     change = value.get("judge_change")
     if missing := [
         name for name in Comparison.__struct_encode_fields__ if name not in {*value, *Comparison.optional_fields}
@@ -177,9 +177,13 @@ def _with_named_tests(value: dict[str, Any]) -> dict[str, Any]:
     return {**value, **{name: renamed(value[name]) for name in numbers}}
 
 
-def _without_confirmation(value: dict[str, Any]) -> dict[str, Any]:
-    """A comparison without what an earlier version knew of its samples that were run again."""
-    return {name: part for name, part in value.items() if name != "confirmation"}
+def _without_earlier_parts(value: dict[str, Any]) -> dict[str, Any]:
+    """A comparison without what an earlier version knew of its samples that were run again, and of anchors apart."""
+    metrics = value.get("metrics")
+    for name, drift in (value.get("anchors") or {}).items():
+        if metrics and not metrics[name]["drift"]:
+            metrics[name]["drift"] = drift
+    return {name: part for name, part in value.items() if name not in ("confirmation", "anchors")}
 
 
 def _convert_sample(value: dict[str, Any]) -> ComparedSample:

@@ -17,7 +17,6 @@ from deemster.report import Report
 from deemster.report.build_report import report_identities
 from deemster.report.failing_samples import executed_samples
 from deemster.report.report_entries import ExecutionEntry, ScoreEntry
-from deemster.results.difference_origin import AnchorScores
 from deemster.results.mark_table import MarkTable, output_digest
 from deemster.results.metric_summary import SCORED, RunMetricSummary
 from deemster.results.run_columns import RunColumns
@@ -41,7 +40,6 @@ class ReportSource:
         self._report = report
         self.quotes = {name: quotes_of_spec(figures.spec) for name, figures in report.metrics.items()}
         self.privacy = report.privacy
-        self.anchors = AnchorScores()
         self.stored = None
 
     @property

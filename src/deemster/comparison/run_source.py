@@ -55,10 +55,6 @@ class RunSource(Protocol):
         """What was left out already."""
 
     @property
-    def anchors(self) -> AnchorScores:
-        """How the anchors of the run were judged."""
-
-    @property
     def row_hashes(self) -> Iterable[str]:
         """The row hash of every sample, in order; empty where it is left out."""
 
@@ -110,6 +106,7 @@ def build_columns(
     *,
     identities: dict[str, Any],
     cluster: str | None = None,
+    anchors: AnchorScores | None = None,
 ) -> RunColumns:
     """A run whose samples and marks are at hand, as arrays.
 
@@ -119,6 +116,7 @@ def build_columns(
         samples: Its samples.
         identities: By a metric's name, everything that must be equal for its marks to be compared.
         cluster: The metadata key whose equal values make one unit; None where each sample is one.
+        anchors: How its anchors were judged; None where it has none.
 
     Raises:
         ReportError: A sample has no such key in its metadata.
@@ -136,6 +134,7 @@ def build_columns(
         clusters=clusters,
         ids=lambda positions: [ids[position] for position in positions],
         metadata=samples.metadata,
+        anchors=anchors or AnchorScores(),
     )
 
 

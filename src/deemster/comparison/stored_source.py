@@ -17,7 +17,7 @@ from deemster.results.difference_origin import AnchorScores
 from deemster.results.mark_table import MarkTable
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
-from deemster.store import RunRow, Store
+from deemster.store import RunRow, ScoringRow, Store
 
 
 class StoredSource:
@@ -27,16 +27,24 @@ class StoredSource:
         store: Where it is stored.
         row: The run.
         loaded: Its marks and samples, where they were read already.
+        scoring: The scoring whose marks are meant; None for what its report shows.
     """
 
-    def __init__(self, store: Store, row: RunRow, *, loaded: tuple[MarkTable, SampleColumns] | None = None) -> None:
-        self.store, self.row, self._loaded = store, row, loaded
+    def __init__(
+        self,
+        store: Store,
+        row: RunRow,
+        *,
+        loaded: tuple[MarkTable, SampleColumns] | None = None,
+        scoring: ScoringRow | None = None,
+    ) -> None:
+        self.store, self.row, self._loaded, self._scoring = store, row, loaded, scoring
         self.quotes = quoted_details(store, row.id)
         self.privacy = PrivacyEntry()
         self.stored = store, row.id
-        facts = report_facts(row)
-        self.anchors, self.cluster = facts.anchors or AnchorScores(), facts.cluster
-        rules = None if facts.gate is None else facts.gate.baseline
+        self._facts = report_facts(row)
+        self.cluster = self._facts.cluster
+        rules = None if self._facts.gate is None else self._facts.gate.baseline
         self.margin = None if rules is None else rules.margin
 
     @property
@@ -58,7 +66,7 @@ class StoredSource:
             ReportError: It has no marks.
         """
         store, row = self.store, self.row
-        cards = store.cards(row.id)
+        cards = self._cards
         if not row.traits.has_metrics or not cards or not row.samples:
             raise ReportError(f"`{row.id}` has no scores of metrics, so it cannot be compared.")
 
@@ -67,16 +75,17 @@ class StoredSource:
             samples = store.samples(row.id, content=False)
             clusters = [cluster_value(sample.metadata, cluster, sample.id) for sample in samples]
 
-        table, columns = self._loaded or run_columns(store, row, cards)
+        table, columns = self._loaded or run_columns(store, row, cards, scoring=self._scoring)
         return RunColumns(
             run=_compared_row(row, table),
             marks=table,
             digests=columns.digests,
-            identities=stored_identities(row, cards),
+            identities=stored_identities(row, cards, scoring=self._scoring),
             clusters=clusters,
             ids=columns.ids,
             metadata=lambda: (sample.metadata or {} for sample in store.samples(row.id, content=False)),
             stored_usage=columns.usage,
+            anchors=self._facts.anchors or AnchorScores(),
         )
 
     def samples(self, positions: Sequence[int]) -> list[ShownSample]:
@@ -85,11 +94,24 @@ class StoredSource:
         Raises:
             StoreError: They cannot be read.
         """
-        names = [card.name for card in self.store.cards(self.row.id)]
+        names = [card.name for card in self._cards]
+        number = None if self._scoring is None else self._scoring.number
         return [
             (sample, [execution_entry(execution, names) for execution in executions])
-            for sample, executions in self.store.samples_at(self.row.id, positions)
+            for sample, executions in self.store.samples_at(self.row.id, positions, scoring=number)
         ]
+
+    @property
+    def _cards(self) -> tuple[MetricCard, ...]:
+        return self.store.cards(self.row.id) if self._scoring is None else self._scoring.cards
+
+    def before_last_scoring(self) -> StoredSource:
+        """The run as the scoring has it whose marks its last scoring replaced; itself where none were replaced."""
+        complete = [scoring for scoring in self.row.scorings if not scoring.number or scoring.status == "complete"]
+        *earlier, last = complete
+        names = {card.name for card in last.cards}
+        replaced = [scoring for scoring in earlier if names & {card.name for card in scoring.cards}]
+        return StoredSource(self.store, self.row, scoring=replaced[-1]) if replaced else self
 
 
 def _compared_row(row: RunRow, marks: MarkTable) -> ComparedRun:
@@ -112,8 +134,16 @@ def _compared_row(row: RunRow, marks: MarkTable) -> ComparedRun:
     )
 
 
-def stored_identities(row: RunRow, cards: Sequence[MetricCard]) -> dict[str, Any]:
-    """By a metric's name, everything that must be equal for its marks to be compared."""
+def stored_identities(row: RunRow, cards: Sequence[MetricCard], *, scoring: ScoringRow | None = None) -> dict[str, Any]:
+    """By a metric's name, everything that must be equal for its marks to be compared.
+
+    Args:
+        row: The run.
+        cards: Its metrics.
+        scoring: The scoring that made the marks; None for what its report shows.
+    """
+    if scoring is not None:
+        return card_identities(cards, scoring.identity if scoring.number else row.identity)
     # The latest scoring that has a metric is the one whose marks are shown.
     identity_by_metric = {
         card.name: scoring.identity for scoring in row.scorings if scoring.number for card in scoring.cards

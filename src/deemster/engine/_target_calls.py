@@ -63,7 +63,7 @@ class TargetCaller:
         finished: asyncio.Queue[tuple[WorkItem, Answer] | None] = asyncio.Queue(maxsize=BATCH // 2)
         try:
             async with worker_pool(self._stop) as pool:
-                collecting = pool.serve(_collect(finished, answered))
+                collecting = pool.serve(_collect(finished, answered, self._turns.gather_s))
                 if (halt := getattr(self._target, "halt", None)) is not None:
                     self._stop.call_in(asyncio.get_running_loop(), lambda: halt(self._stop.reason or "stopped"))
                 await pool.for_each(works, partial(self._call, finished), workers=self._limit)
@@ -130,10 +130,14 @@ class TargetCaller:
 
 
 async def _collect(
-    finished: asyncio.Queue[tuple[WorkItem, Answer] | None], answered: asyncio.Queue[AnsweredBatch | None]
+    finished: asyncio.Queue[tuple[WorkItem, Answer] | None],
+    answered: asyncio.Queue[AnsweredBatch | None],
+    gather_s: float,
 ) -> None:
     while (first := await finished.get()) is not None:
         batch = [first]
+        if gather_s:
+            await asyncio.sleep(gather_s)
         while len(batch) < BATCH and not finished.empty():
             further = finished.get_nowait()
             if further is None:

@@ -18,9 +18,11 @@ class Turns(Protocol):
 
     Attributes:
         batch: How many outputs that were saved are marked in one turn.
+        gather_s: How long answers wait for others to be marked together.
     """
 
     batch: int
+    gather_s: float
 
     async def wait(self, work: WorkItem) -> bool:
         """Wait for the turn of some work; whether it is to be done at all."""
@@ -31,6 +33,7 @@ class NoTurns:
     """A run by itself begins all its work at once."""
 
     batch = _BATCH
+    gather_s = 0.0
 
     async def wait(self, work: WorkItem) -> bool:  # noqa: ARG002 - as every run
         """Do the work at once."""
@@ -120,6 +123,8 @@ class RunTurns:
     """
 
     batch = 1
+    # Answers come one by one, from as many runs as there are.
+    gather_s = 0.05
 
     def __init__(self, turnstile: Turnstile, run: int) -> None:
         self._turnstile = turnstile

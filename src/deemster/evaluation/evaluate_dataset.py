@@ -73,7 +73,8 @@ def evaluate_async(
         storage: Where the run is stored: a file, `postgresql://...`, or a ``Storage``, which can say what is resumed;
             not stored unless given.
         repetitions: How often each sample is run; otherwise what the dataset says, or once.
-        concurrency: How many calls of the target may be under way at once.
+        concurrency: How many calls of the target may be under way at once; of a ``ChatTarget``, what its model allows
+            unless another number is given.
         seed: For everything that draws.
         name: What you call the run; `deemster show` shows it.
         settings: What is rarely said, such as `thresholds` and `max_unscored`.

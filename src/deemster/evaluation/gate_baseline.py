@@ -24,7 +24,6 @@ from deemster.report.build_report import FinishedRun
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import PrivacyEntry
 from deemster.report.report_settings import report_facts, stored_settings
-from deemster.results.difference_origin import AnchorScores
 from deemster.results.run_columns import RunColumns
 from deemster.store import RunRow, Store
 
@@ -207,7 +206,6 @@ class _FinishedSource:
     def __init__(self, run: FinishedRun) -> None:
         self._run = run
         self.quotes = {card.name: card.quotes for card in run.record.cards}
-        self.anchors = run.record.findings.anchors or AnchorScores()
         self.cluster = run.record.samples.cluster
         self.row_hashes = run.record.samples.row_hashes
 
@@ -228,6 +226,7 @@ class _FinishedSource:
             record.samples,
             identities=card_identities(record.cards, record.facts.identity),
             cluster=cluster,
+            anchors=record.findings.anchors,
         )
 
     def samples(self, positions: Sequence[int]) -> list[ShownSample]:

@@ -95,7 +95,7 @@ class BaselineEvidence(msgspec.Struct, frozen=True, kw_only=True):
         confirmation: Which newly failing samples really fail; None where none was run again.
         sequence: By the name of a margin check, what a run knew that stopped once it was settled; None for other runs.
         noise: By the name of a margin check, how much of its noise is the system's own, where there are repetitions.
-        anchors: By metric, how the marks of the anchors moved.
+        anchors: By metric, how the marks of the anchors moved, in what earlier versions stored.
     """
 
     baseline: ComparedRun

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,12 +32,13 @@ _TARGETS = """\
 # The providers of the config that are code, asked as promptfoo asks them.
 from pathlib import Path
 
-from deemster.integrations.promptfoo.provider_calls import {calls}
+from deemster.integrations.promptfoo.provider_calls import command_provider, echo_provider, python_provider
 
 HERE = Path(__file__).parent
 CONFIG = HERE / {folder!r}
 
-"""
+{lines}"""
+_FACTORS = ("prompt", "chat")
 _CONFIG_KEYS = frozenset(
     {
         "description",
@@ -58,25 +60,6 @@ _USUAL_GRADER = {"provider": "openai", "model": "gpt-5.5"}
 _ANSWERED = ("length-within", {"name": "answered", "min": 1})
 
 
-class SuiteTargets(NamedTuple):
-    """The providers of a config that are code.
-
-    Attributes:
-        config: The folder of the config.
-        calls: Who asks them.
-        lines: The lines of `targets.py` that make the targets.
-    """
-
-    config: Path
-    calls: Sequence[str]
-    lines: Sequence[str]
-
-    def text(self, folder: Path) -> str:
-        """The file `targets.py` of a folder."""
-        to_config = Path(os.path.relpath(self.config.resolve(), folder.resolve())).as_posix()
-        return _TARGETS.format(calls=", ".join(self.calls), folder=to_config) + "".join(self.lines)
-
-
 class SuiteFiles(NamedTuple):
     """What a config became.
 
@@ -85,7 +68,8 @@ class SuiteFiles(NamedTuple):
         suite: The text of the suite file.
         left_out: What the config has and no file holds, one sentence each.
         prompts: The texts of the prompts, by the paths of their files.
-        targets: The providers that are code.
+        config_folder: Where the config lies.
+        code_targets: The lines of `targets.py` that make the targets of providers that are code.
         remarks: What is to be known of the suite before it runs.
     """
 
@@ -93,7 +77,8 @@ class SuiteFiles(NamedTuple):
     suite: str
     left_out: tuple[str, ...]
     prompts: Mapping[str, str]
-    targets: SuiteTargets
+    config_folder: Path
+    code_targets: Sequence[str]
     remarks: tuple[str, ...]
 
     def write(self, folder: str | Path) -> list[Path]:
@@ -103,8 +88,9 @@ class SuiteFiles(NamedTuple):
             InputError: One of them is there already, or cannot be written.
         """
         texts = {Path(folder, SUITE): self.suite, **{Path(folder, name): text for name, text in self.prompts.items()}}
-        if self.targets.lines:
-            texts[Path(folder, TARGETS)] = self.targets.text(Path(folder))
+        if self.code_targets:
+            to_config = Path(os.path.relpath(self.config_folder.resolve(), Path(folder).resolve())).as_posix()
+            texts[Path(folder, TARGETS)] = _TARGETS.format(folder=to_config, lines="".join(self.code_targets))
         dataset = Path(folder, DATASET)
         for path in (dataset, *texts):
             if path.exists():
@@ -182,13 +168,23 @@ def read_promptfoo_config(source: SourceFile) -> SuiteFiles:
     sections |= _models(config, providers, [metric for metric, _ in entries], files, left_out)
     if prompts:
         sections["prompts"] = {prompt.name: prompt.path for prompt in prompts}
-    sections |= _target(combinations)
+    if combinations:
+        sections |= _target(combinations)
     sections |= _options(config, left_out)
     sections["metrics"] = [{metric: options} for metric, options in entries or [_ANSWERED]]
-    remarks = tuple(_remarks(sections, {metric for metric, _ in entries}))
-    asked = {prompt.path: prompt.text for prompt in prompts}
-    targets = _code_targets(source.path.parent, combinations)
-    return SuiteFiles(Dataset(samples, name=name), _yaml(sections), left_out.sentences(), asked, targets, remarks)
+    return SuiteFiles(
+        dataset=Dataset(samples, name=name),
+        suite=_yaml(sections),
+        left_out=left_out.sentences(),
+        prompts={prompt.path: prompt.text for prompt in prompts},
+        config_folder=source.path.parent,
+        code_targets=[
+            combination.provider.source(combination.prompt)
+            for combination in combinations
+            if isinstance(combination.provider, CodeProvider)
+        ],
+        remarks=tuple(_remarks(sections, {metric for metric, _ in entries})),
+    )
 
 
 def _remarks(sections: Mapping[str, Any], metrics: set[str]) -> Iterator[str]:
@@ -201,17 +197,6 @@ def _remarks(sections: Mapping[str, Any], metrics: set[str]) -> Iterator[str]:
         yield "`similar` is measured by the embedded vectors: add `embedding` to `models` for those of a provider"
     if "target" not in sections and "variants" not in sections:
         yield "no prompt is asked of a model here: add a `target`, or run the suite with `--outputs FILE`"
-
-
-def _code_targets(folder: Path, combinations: Sequence[_Combination]) -> SuiteTargets:
-    """The targets that are code, each with its prompt."""
-    calls: set[str] = set()
-    lines: list[str] = []
-    for combination in combinations:
-        if isinstance(combination.provider, CodeProvider):
-            calls.add(combination.provider.call)
-            lines.append(combination.provider.source(combination.prompt))
-    return SuiteTargets(folder, sorted(calls), lines)
 
 
 def _samples(tests: Sequence[ConfigTest], metrics: SuiteMetrics, variables: set[str]) -> list[dict[str, Any]]:
@@ -262,30 +247,17 @@ def _whole_target(prompt: SuitePrompt, provider: Provider) -> dict[str, Any]:
 
 
 def _target(combinations: Sequence[_Combination]) -> dict[str, Any]:
-    """The sections `target` and `variants`."""
-    if not combinations:
-        return {}
-    chats = [combination for combination in combinations if isinstance(combination.provider, ChatProvider)]
-    if len(combinations) == 1:
-        return {"target": combinations[0].target}
-
+    """The sections `target` and `variants`: a grid where prompts and models are all that differs, else by name."""
     targets = [combination.target for combination in combinations]
     shared = {key: value for key, value in targets[0].items() if all(target.get(key) == value for target in targets)}
-    differing = {key for target in targets for key in target} - set(shared)
-    levels = (
-        {key: list(dict.fromkeys(target.get(key) for target in targets)) for key in ("prompt", "chat")}
-        if len(chats) == len(combinations)
-        else {}
-    )
-    is_grid = bool(levels) and differing <= {"prompt", "chat"}
-    if is_grid and len(levels["prompt"]) * len(levels["chat"]) == len(combinations):
-        variants: dict[str, Any] = {key: values for key, values in levels.items() if len(values) > 1}
-        return {"target": {**targets[0], **shared}, "variants": variants}
+    parts = [{key: value for key, value in target.items() if key not in shared} for target in targets]
 
-    variants = {
-        combination.name: {key: value for key, value in combination.target.items() if key not in shared}
-        for combination in combinations
-    }
+    levels = {key: list(dict.fromkeys(part.get(key) for part in parts)) for key in _FACTORS if key in parts[0]}
+    is_grid = all(part.keys() == levels.keys() for part in parts)
+    if is_grid and prod(map(len, levels.values())) == len(parts):
+        return {"target": {**shared, **parts[0]}, **({"variants": levels} if levels else {})}
+
+    variants = {combination.name: part for combination, part in zip(combinations, parts, strict=True)}
     return {**({"target": shared} if shared else {}), "variants": variants}
 
 

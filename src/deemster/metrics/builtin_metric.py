@@ -216,14 +216,14 @@ class BuiltinMetric(BuiltinScorer, frozen=True, kw_only=True):
 class TextCheck(BuiltinMetric, frozen=True, kw_only=True):
     """A metric that looks for what is expected in the output's text.
 
-    What is expected may stand in the metadata (`expected`), so that one sample can be checked for several texts. An
-    output that must not have it passes at a low score (`higher_is_better`).
+    What is expected may stand in the metadata (`expected`), so that one sample can be checked for several texts, and it
+    may be what the output must not have (`negate`).
     """
 
     family: ClassVar[str] = "lexical"
 
     expected: str | None = None
-    higher_is_better: bool = True
+    negate: bool = False
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -235,8 +235,8 @@ class TextCheck(BuiltinMetric, frozen=True, kw_only=True):
         return with_expected(sample, self.expected)
 
     def mark(self, score: float, details: dict[str, Any]) -> MetricScore:
-        """A score of this metric, with its threshold and its polarity."""
-        return MetricScore(score, details, None, self.threshold, self.higher_is_better)  # type: ignore[arg-type]
+        """A score of this metric, or what it lacks to 1, with its threshold."""
+        return super().mark(1 - score if self.negate else score, details)
 
 
 def with_expected(sample: Sample, key: str | None) -> Sample:

@@ -45,7 +45,7 @@ class Regex(TextCheck, frozen=True, kw_only=True):
         full: True: the whole output must match. Default: false.
         syntax: `auto` (the default), `plain` (they are characters) or `delimited`.
         expected: The key of the metadata that holds what is expected. Default: `expected_output` is read.
-        higher_is_better: False: the output must not have it. Default: true.
+        negate: True: the score is 1 where the output does not have it. Default: false.
 
     Example: `regex: {pattern: '/refund$/i'}` accepts `A Refund`.
 

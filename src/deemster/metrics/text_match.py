@@ -73,7 +73,7 @@ class ExactMatch(NormalizingMetric, frozen=True, kw_only=True):
         normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
         any_of: True: `expected_output` is a list of accepted texts. Default: false.
         expected: The key of the metadata that holds what is expected. Default: `expected_output` is read.
-        higher_is_better: False: the output must not have it. Default: true.
+        negate: True: the score is 1 where the output does not have it. Default: false.
 
     Example: `exact-match: {normalize: [casefold, strip]}` accepts `paris ` for `Paris`.
 
@@ -129,7 +129,7 @@ class Contains(NormalizingMetric, frozen=True, kw_only=True):
     Options:
         normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
         expected: The key of the metadata that holds what is expected. Default: `expected_output` is read.
-        higher_is_better: False: the output must not have it. Default: true.
+        negate: True: the score is 1 where the output does not have it. Default: false.
 
     Example: `contains` finds `30 days` in `within 30 days.` at 7.
 
@@ -190,7 +190,7 @@ class ContainsAny(SubstringsMetric, frozen=True, kw_only=True):
         normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
         credit: `all` (1 or 0, the default) or `fraction` (found/required).
         expected: The key of the metadata that holds what is expected. Default: `expected_output` is read.
-        higher_is_better: False: the output must not have it. Default: true.
+        negate: True: the score is 1 where the output does not have it. Default: false.
 
     Example: `contains-any: {normalize: [casefold]}` with `expected_output: [refund, money back]`.
 
@@ -216,7 +216,7 @@ class ContainsAll(SubstringsMetric, frozen=True, kw_only=True):
         normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
         credit: `all` (all or nothing, the default) or `fraction` (found/required).
         expected: The key of the metadata that holds what is expected. Default: `expected_output` is read.
-        higher_is_better: False: the output must not have it. Default: true.
+        negate: True: the score is 1 where the output does not have it. Default: false.
 
     Example: `contains-all: {credit: fraction}` gives 0.5 where one of two texts occurs.
 
@@ -240,7 +240,7 @@ class StartsWith(NormalizingMetric, frozen=True, kw_only=True):
     Options:
         normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
         expected: The key of the metadata that holds what is expected. Default: `expected_output` is read.
-        higher_is_better: False: the output must not have it. Default: true.
+        negate: True: the score is 1 where the output does not have it. Default: false.
 
     Example: `starts-with: {normalize: true}` accepts ` Yes, of course` for `yes`.
 
@@ -271,7 +271,7 @@ class Levenshtein(NormalizingMetric, frozen=True, kw_only=True):
         normalize: A list of `nfc`, `casefold`, `strip`, applied to both sides, or true for all. Default: none.
         max_cells: Largest product of the two lengths; above it the output is unscored, `too_large`. Default: 1e10.
         expected: The key of the metadata that holds what is expected. Default: `expected_output` is read.
-        higher_is_better: False: the output must not have it. Default: true.
+        negate: True: the score is 1 where the output does not have it. Default: false.
 
     Example: `levenshtein` gives `sitting` for `kitten` (7 - 3)/7 = 0.5714.
 

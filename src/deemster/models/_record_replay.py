@@ -16,7 +16,7 @@ from deemster.formats import Reading
 from deemster.formats.atomic_write import write_aside
 from deemster.formats.json_values import SURROGATE
 from deemster.models.answer_cache import ask_key, text_key
-from deemster.models.secret_redaction import Secrets
+from deemster.models.secret_redaction import Secrets, hash_named_secrets
 from deemster.records import Answer, Ask
 from deemster.records.model_requests import RecordedAnswer
 
@@ -119,6 +119,8 @@ class Recording:
         del request["once"]
         if ask.parameters is None:
             del request["subject"], request["parameters"]
+        else:
+            request["parameters"] = hash_named_secrets(request["parameters"])
         self._append(RecordedLine(key=_ask_name(ask), request=request, answer=_without_cost(answer)))
         kept = self.answer(ask)
         return answer if kept is None else msgspec.structs.replace(kept, usage=answer.usage, call=answer.call)

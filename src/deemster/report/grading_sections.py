@@ -12,7 +12,7 @@ from deemster.agreement.metrics_result import MetricsResult
 from deemster.errors import plural
 from deemster.report.criteria_sections import criteria_plots, criteria_table
 from deemster.report.grading_summary import GradingSummary, JudgeSummary
-from deemster.report.panel_lines import incomplete_panels
+from deemster.report.panel_lines import incomplete_panels, state_panel
 from deemster.text.number_format import format_interval, format_number
 from deemster.text.table_plots import BarCell, PlotColumn, drawn_columns
 from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
@@ -72,6 +72,8 @@ def _lines(grading: Grading) -> list[TextLine]:
     reused = "" if figures.cached_call_tokens is None else f" ({figures.cached_call_tokens:,} tokens)"
     kept = f"{figures.cached_calls:,} answered from a cache or recording{reused}"
     lines.append((f"{plural(figures.calls, 'call')}{tokens}, {kept}, {cost}.",))
+    if grading.agreement is None and len(grading.judges) > 1:
+        lines.append((f"This is {state_panel(len(grading.judges))}",))
     if isinstance(grading.agreement, str):
         lines.append(("There is no agreement with people: ", DataText(grading.agreement)))
     return lines

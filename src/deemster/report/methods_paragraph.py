@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -107,12 +107,8 @@ def _what_was_run(report: Report) -> Iterator[TextLine]:
 
 def _metric_sentences(report: Report) -> Iterator[TextLine]:
     """Which metrics scored the outputs, what passes, and what the two rates over all of them are."""
-    listed: list[str] = []
-    for at, name in enumerate(report.metric_order):
-        last = at == len(report.metric_order) - 1
-        joint = "" if not at else " and " if last else ", "
-        listed += [joint, MetricName(name), *_describe_metric(name, report.metrics[name])]
-    yield "Each output was scored by ", *listed, "."
+    metrics = [(MetricName(name), *_describe_metric(name, report.metrics[name])) for name in report.metric_order]
+    yield "Each output was scored by ", *_listed(metrics), "."
 
     if report.macro_f1 is not None and len(report.metric_order) > 1:
         yield ("The mean pass-rate is the mean of the metrics' pass-rates.",)
@@ -129,20 +125,14 @@ def _metric_sentences(report: Report) -> Iterator[TextLine]:
 
 
 def _describe_metric(name: str, figures: RunMetricSummary) -> Iterator[str]:
-    kind = figures.spec.partition("(")[0]
+    """In brackets: how a metric is set, what passes, and what it is after."""
     facts: list[str] = [] if figures.spec == name else [DataText(figures.spec)]
-    cited = _METRIC_REFERENCES.get(kind, ())
     if figures.threshold is not None:
         side = "from" if figures.higher_is_better else "up to"
         facts.append(f"a pass {side} {figures.threshold:g}")
-    yield from _in_brackets([*facts, *cited])
-
-
-def _in_brackets(facts: Sequence[str]) -> Iterator[str]:
-    for at, fact in enumerate(facts):
-        yield "; " if at else " ("
-        yield fact
-    yield ")" if facts else ""
+    facts += _METRIC_REFERENCES.get(figures.spec.partition("(")[0], ())
+    if facts:
+        yield from (" (", *_listed([(fact,) for fact in facts], between="; ", last="; "), ")")
 
 
 def _judge_sentences(report: Report) -> Iterator[TextLine]:
@@ -155,16 +145,20 @@ def _judge_sentences(report: Report) -> Iterator[TextLine]:
             several = " of a panel of " if len(asked) > 1 else " of "
             yield "The scores of ", MetricName(name), f" are judgements{several}", *_names(asked), "."
         if figures.criteria:
-            yield "The rubric of ", MetricName(name), " has the criteria ", *_names([*figures.criteria]), "."
+            yield "The rubric of ", MetricName(name), " has the criteria ", *_names(figures.criteria), "."
     for name, panel in (report.panels or {}).items():
         if panel.n_incomplete:
             yield f"{panel.n_incomplete:,} of {panel.n:,} scores of ", MetricName(name), " lack the vote of a judge."
 
 
-def _names(names: Sequence[str]) -> Iterator[str]:
-    for at, name in enumerate(names):
-        yield "" if not at else " and " if at == len(names) - 1 else ", "
-        yield DataText(name)
+def _names(names: Iterable[str]) -> Iterator[str]:
+    return _listed([(DataText(name),) for name in names])
+
+
+def _listed(items: Sequence[TextLine], *, between: str = ", ", last: str = " and ") -> Iterator[str]:
+    for at, item in enumerate(items):
+        yield "" if not at else last if at == len(items) - 1 else between
+        yield from item
 
 
 def _left_out(report: Report) -> Iterator[TextLine]:
@@ -179,11 +173,10 @@ def _left_out(report: Report) -> Iterator[TextLine]:
 def _interval_sentences(report: Report) -> Iterator[TextLine]:
     """By which rule intervals were made, with what counts as one unit."""
     if report.macro_f1_interval is not None or report.pass_rate_interval is not None:
-        unit, cited = "", "Wilson 1927"
-        if report.dataset.cluster is not None or report.totals.repetitions > 1:
-            unit = ", for as many independent outputs as are as precise as the units of the design"
-            cited = "Wilson 1927; Kish 1965"
-        yield (f"Pass-rates have 95 % score intervals{unit} ({cited}).",)
+        has_units = report.dataset.cluster is not None or report.totals.repetitions > 1
+        size = ", for as many independent outputs as the units below are worth" if has_units else ""
+        cited = "Wilson 1927" if report.dataset.cluster is None else "Wilson 1927; Kish 1965"
+        yield (f"Pass-rates have 95 % score intervals{size} ({cited}).",)
     if any(metric.mean_interval is not None for metric in report.metrics.values()):
         rule = "by Student's t where 20 units or more differ from the most common score"
         otherwise = "by empirical likelihood with an imagined unit at the end of the range (Owen 1988; Chen 2008)"

@@ -22,6 +22,19 @@ def panel_lines(report: Report) -> Iterator[TextLine]:
             yield (MetricName(name), f": a score needs {plural(panels.quorum, 'vote')} of its judges (`quorum`).")
 
 
+def worth_lines(report: Report) -> Iterator[TextLine]:
+    """Which metrics are judged by a panel, and what says how many votes it is really worth."""
+    for name in report.metric_order:
+        judges = len(report.metrics[name].roles)
+        if judges > 1:
+            yield (MetricName(name), f": {state_panel(judges)}")
+
+
+def state_panel(judges: int) -> str:
+    """What a panel is, and what says how many votes it is really worth."""
+    return f"a panel of {judges} judges; `deemster agreement` says by labels how many independent votes they are worth."
+
+
 def incomplete_panels(panels: PanelSummary) -> str:
     """How many scores lack the vote of a judge, in one sentence.
 

@@ -16,7 +16,7 @@ from deemster.report.corrected_sections import corrected_sections
 from deemster.report.criteria_sections import criteria_sections
 from deemster.report.failing_samples import describe_passed, failing_section
 from deemster.report.gate_sections import gate_section, gate_verdict
-from deemster.report.panel_lines import panel_lines
+from deemster.report.panel_lines import panel_lines, worth_lines
 from deemster.report.row_limit import MOST_ROWS, more_line
 from deemster.report.unscored_causes import group_failures
 from deemster.report.usage_sections import usage_section
@@ -67,7 +67,7 @@ def _headline(report: Report) -> TextSection:
     if run.status != "complete":
         reason: TextLine = (": ", DataText(run.reason)) if run.reason else (".",)
         lines.append((f"Warning: this run is {run.status}", *reason))
-    lines += panel_lines(report)
+    lines += [*panel_lines(report), *worth_lines(report)]
 
     counts = ", ".join(_sample_counts(report.totals))
     lines.append(("Dataset ", DataText(report.dataset.name), f": {counts}; run ", DataText(run.id), "."))

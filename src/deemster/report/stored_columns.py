@@ -22,7 +22,7 @@ from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import PanelSummary
 from deemster.results.usage_and_cost import USAGE
 from deemster.runs.run_figures import stored_figures
-from deemster.store import RunRow, Store
+from deemster.store import RunRow, ScoringRow, Store
 
 _BLOCK = 1 << 13
 _LEVEL = 1
@@ -247,17 +247,22 @@ def _is_head(part: bytes) -> bool:
     return part.startswith((_JSON_HEAD, _TYPED_HEAD))
 
 
-def run_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tuple[MarkTable, SampleColumns]:
+def run_columns(
+    store: Store, row: RunRow, cards: Sequence[MetricCard], *, scoring: ScoringRow | None = None
+) -> tuple[MarkTable, SampleColumns]:
     """The marks and samples of a run: its columns where they are those of its report, else from its rows.
 
     Args:
         store: Where the run is stored.
         row: The run.
         cards: Its metrics.
+        scoring: The scoring whose marks are meant; None for what its report shows.
 
     Raises:
         StoreError: The store fails.
     """
+    if scoring is not None:
+        return read_columns(store, row, cards, scoring=scoring.number)
     figures = stored_figures(row)
     found = load_columns(store, row, cards) if figures is not None and figures.has_columns else None
     return found or read_columns(store, row, cards)
@@ -361,20 +366,24 @@ def page_table(
     return table
 
 
-def read_columns(store: Store, row: RunRow, cards: Sequence[MetricCard]) -> tuple[MarkTable, SampleColumns]:
+def read_columns(
+    store: Store, row: RunRow, cards: Sequence[MetricCard], *, scoring: int | None = None
+) -> tuple[MarkTable, SampleColumns]:
     """The marks and samples of a run, row by row from its facts.
 
     Args:
         store: Where the run is stored.
         row: The run.
         cards: Its metrics.
+        scoring: The scoring whose marks are meant; None for what its report shows.
 
     Raises:
         StoreError: The store fails.
     """
     table = MarkTable(cards, samples=row.samples, repetitions=row.repetitions)
     columns = read_samples(store, row, table)
-    for batch in batches(store.executions(row.id)):
+    marked = (execution for execution in store.executions(row.id, scoring=scoring) if execution.marks)
+    for batch in batches(marked):
         table.add(batch)
     return table, columns
 

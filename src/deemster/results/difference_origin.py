@@ -40,10 +40,10 @@ class DifferenceOrigin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 class JudgeDrift(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The marks of outputs that are the same to the byte in both runs.
+    """The marks of outputs that are the same to the byte in both runs, anchors among them.
 
     Attributes:
-        n: Samples with such an output that both runs scored.
+        n: Samples with such an output that both runs scored, and anchors that both judged.
         changed: Those whose score moved.
         difference: The mean of candidate minus baseline.
         p_value: Of the sign-flip test that scores move up as often as down.
@@ -67,6 +67,12 @@ class AnchorScores(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     scores: dict[str, dict[str, float]] = {}
     usage: tuple[Usage, ...] = ()
+
+    def moved_since(self, before: AnchorScores, metric: str) -> _Floats:
+        """How far the score of each anchor moved that both runs judged by a metric."""
+        old = before.scores.get(metric, {})
+        scores = self.scores.get(metric, {})
+        return np.array([scores[key] - old[key] for key in sorted(scores) if key in old], dtype=np.float64)
 
 
 class MatchedOutputs(NamedTuple):
@@ -156,7 +162,12 @@ def split_difference(
 
 
 def find_drift(
-    before: tuple[_Floats, _Bools], after: tuple[_Floats, _Bools], matched: MatchedOutputs, *, seed: int
+    before: tuple[_Floats, _Bools],
+    after: tuple[_Floats, _Bools],
+    matched: MatchedOutputs,
+    *,
+    anchors: _Floats,
+    seed: int,
 ) -> JudgeDrift | None:
     """Look whether the scores of equal outputs moved; None where no equal output was scored in both runs.
 
@@ -164,6 +175,7 @@ def find_drift(
         before: The scores of the baseline, and where there is one, by sample and repetition.
         after: The same of the candidate.
         matched: Which repetitions stand beside each other.
+        anchors: How far the scores of anchors moved, which are equal outputs beside those of the samples.
         seed: The seed of the test, where it draws.
     """
     scores, scored = matched.pairs(before[0], after[0]), matched.pairs(before[1], after[1])
@@ -171,27 +183,7 @@ def find_drift(
     rows = np.flatnonzero(known.any(axis=1))
     known = known[rows]
     moved = np.where(known, scores[1][rows] - scores[0][rows], 0.0).sum(axis=1) / known.sum(axis=1)
-    return _test_drift(moved, seed=seed)
-
-
-def find_anchor_drift(before: AnchorScores, after: AnchorScores, *, seed: int) -> dict[str, JudgeDrift]:
-    """Look, for each metric, whether the scores of the anchors moved that both runs judged.
-
-    Args:
-        before: The anchors of the baseline.
-        after: Those of the candidate.
-        seed: The seed of the test, where it draws.
-    """
-    found = {}
-    for name, scores in after.scores.items():
-        old = before.scores.get(name, {})
-        moved = np.array([scores[key] - old[key] for key in sorted(scores) if key in old])
-        if (drift := _test_drift(moved, seed=seed)) is not None:
-            found[name] = drift
-    return found
-
-
-def _test_drift(moved: _Floats, *, seed: int) -> JudgeDrift | None:
+    moved = np.concatenate([moved, anchors])
     moved[np.abs(moved) <= _ROUNDING] = 0.0
     mean = exact_mean(moved)
     if mean is None:

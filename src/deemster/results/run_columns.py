@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deemster.datasets import SelectedPart
+from deemster.results.difference_origin import AnchorScores
 from deemster.results.mark_table import MarkTable
 
 # How a reason begins why a metric that both runs have cannot be compared.
@@ -64,6 +65,7 @@ class RunColumns(NamedTuple):
         ids: Gives the ids of the samples at some positions.
         metadata: Gives the metadata of the samples; None where that is not known.
         stored_usage: Gives what the target used for each output, where the marks do not hold it.
+        anchors: How its anchors were judged.
     """
 
     run: ComparedRun
@@ -74,6 +76,7 @@ class RunColumns(NamedTuple):
     ids: Callable[[Sequence[int]], list[str]]
     metadata: Callable[[], Iterable[Mapping[str, Any]]] | None = None
     stored_usage: Callable[[], NDArray[np.float64] | None] | None = None
+    anchors: AnchorScores = AnchorScores()
 
     def usage(self) -> NDArray[np.float64] | None:
         """What the target used for each output, as `MarkTable` has it."""

@@ -25,7 +25,7 @@ def beta_cdf(x: float, a: float, b: float) -> float:
         return float(x >= 1)
     if x > (a + 1) / (a + b + 2):
         return 1 - beta_cdf(1 - x, b, a)
-    return math.exp(_log_kernel(x, a, b)) * beta_fraction(a, b, x) / a
+    return math.exp(_log_kernel(x, a, b)) * _beta_fraction(a, b, x) / a
 
 
 @lru_cache(maxsize=4096)
@@ -48,7 +48,7 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
 
     x = _first_guess(probability, a, b)
     for _ in range(_MOST_STEPS):
-        fraction = beta_fraction(a, b, x)
+        fraction = _beta_fraction(a, b, x)
         log_below = _log_kernel(x, a, b) + math.log(fraction / a)
         step = (log_below - math.log(probability)) * (1 - x) * fraction / a
         x = min(x * math.exp(-step), (1 + x) / 2)
@@ -58,7 +58,7 @@ def beta_quantile(probability: float, a: float, b: float) -> float:
     return x
 
 
-def beta_fraction(a: float, b: float, x: float) -> float:
+def _beta_fraction(a: float, b: float, x: float) -> float:
     """The continued fraction of the incomplete beta function, by Lentz's method."""
     c, d = 1.0, 1 / (1 - (a + b) * x / (a + 1))
     fraction = d

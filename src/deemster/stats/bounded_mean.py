@@ -210,7 +210,8 @@ def effective_changes(totals: Floats, sizes: Floats) -> float:
     values, n = totals / sizes, len(totals)
     is_one_size = sizes.min() == sizes.max()
     found = []
-    for median in np.unique(np.partition(values, [(n - 1) // 2, n // 2])[[(n - 1) // 2, n // 2]]):
+    middle = [(n - 1) // 2, n // 2]
+    for median in sorted({*np.partition(values, middle)[middle].tolist()}):
         away = totals - sizes * median
         np.abs(away, out=away)
         weights = away if is_one_size else np.square(away)

@@ -6,14 +6,12 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
-from deemster.stats.beta_distribution import beta_fraction
+from deemster.stats.beta_distribution import beta_cdf
 
 # The error after a step of Newton's method is about the square of the step.
 _LAST_STEP = 1e-9
 # From so many degrees on, the quantile is a series in 1/degrees.
 _SERIES_DEGREES = 1000
-# From so many degrees on, the ratio of gamma functions is a series; below it neither of them overflows.
-_GAMMA_SERIES_DEGREES = 200
 _MOST_STEPS = 100
 
 
@@ -100,20 +98,18 @@ def _quantile_in_tail(tails: float, degrees: float) -> float:
 
 def _central_probability(t: float, degrees: float) -> float:
     """P(-t < T < t)."""
-    if t * t > 3:
-        return 1 - _tail_probability(t, degrees)
-    share = t * t / (degrees + t * t)
-    return 2 * t * _density(t, degrees) * beta_fraction(0.5, degrees / 2, share)
+    if degrees >= _SERIES_DEGREES:
+        return math.erf(_normal_deviate(t, degrees) / math.sqrt(2))
+    return beta_cdf(t * t / (degrees + t * t), 0.5, degrees / 2)
 
 
 def _tail_probability(t: float, degrees: float) -> float:
     """P(T < -t or t < T)."""
     if degrees >= _SERIES_DEGREES:
         return math.erfc(_normal_deviate(t, degrees) / math.sqrt(2))
-    if t * t <= 3:
+    if t < 1:
         return 1 - _central_probability(t, degrees)
-    share = degrees / (degrees + t * t)
-    return 2 * t * _density(t, degrees) * beta_fraction(degrees / 2, 0.5, share) / degrees
+    return beta_cdf(degrees / (degrees + t * t), degrees / 2, 0.5)
 
 
 def _normal_deviate(t: float, degrees: float) -> float:
@@ -126,13 +122,6 @@ def _normal_deviate(t: float, degrees: float) -> float:
 
 
 def _density(t: float, degrees: float) -> float:
-    kernel = math.exp(-(degrees + 1) / 2 * math.log1p(t * t / degrees))
-    return _gamma_ratio(degrees / 2) / math.sqrt(degrees * math.pi) * kernel
-
-
-def _gamma_ratio(x: float) -> float:
-    """Γ(x + 1/2)/Γ(x)."""
-    if x < _GAMMA_SERIES_DEGREES / 2:
-        return math.gamma(x + 0.5) / math.gamma(x)
-    series = 1 - 1 / (8 * x) + 1 / (128 * x**2) + 5 / (1024 * x**3) - 21 / (32_768 * x**4) - 399 / (262_144 * x**5)
-    return math.sqrt(x) * series
+    half = degrees / 2
+    kernel = math.lgamma(half + 0.5) - math.lgamma(half) - (half + 0.5) * math.log1p(t * t / degrees)
+    return math.exp(kernel) / math.sqrt(degrees * math.pi)

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats._number_arrays import finite_vector
+from deemster.stats.find_root import find_root
 from deemster.stats.nan_arithmetic import Floats
 
 # No item counts less than this share of the mean: what looks certain may be wrong.
 FLOOR = 0.2
 # The most labels, as a share, that the draw may cost where the stated spreads say nothing.
 MOST_LOST = 0.1
-_HALVINGS = 40
 
 
 def sampling_sizes(spreads: ArrayLike) -> Floats:
@@ -40,19 +40,11 @@ def sampling_sizes(spreads: ArrayLike) -> Floats:
     floored = np.maximum(given, FLOOR * mean)
     apart = floored / floored.mean() - 1.0
 
-    def sizes(share: float) -> Floats:
-        return np.asarray(1.0 + share * apart)
+    def excess(share: float) -> float:
+        return float(np.mean(1 / (1 + share * apart))) - 1 - MOST_LOST
 
-    def costs_too_much(share: float) -> bool:
-        return float(np.mean(1 / sizes(share))) > 1 + MOST_LOST
-
-    if not costs_too_much(1.0):
-        return sizes(1.0)
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if costs_too_much(middle) else (middle, high)
-    return sizes(low)
+    share = 1.0 if excess(1.0) <= 0 else find_root(excess, 0.0, 1.0)
+    return np.asarray(1.0 + share * apart)
 
 
 def inclusion_probabilities(sizes: ArrayLike, n: int) -> Floats:

@@ -226,19 +226,22 @@ class StoredRuns:
         selection = select_marks(row.scorings if scoring is None else [scoring_of(row, scoring, where=self.where)])
         return self._reader(row, on_damage).executions(selection, settled=settled, done=row.done, since=since)
 
-    def samples_at(self, run_id: str, positions: Iterable[int]) -> Iterator[tuple[SampleFacts, list[Execution]]]:
+    def samples_at(
+        self, run_id: str, positions: Iterable[int], *, scoring: int | None = None
+    ) -> Iterator[tuple[SampleFacts, list[Execution]]]:
         """Some samples of a run with all their executions, as a report shows them.
 
         Args:
             run_id: The run.
             positions: Their places in the dataset.
+            scoring: Whose marks; None for what a report shows.
 
         Raises:
             StoreError: There is no such run or sample, something is damaged, or the database refuses.
         """
         row = self.run(run_id)
         reader = self._reader(row, None)
-        selection = select_marks(row.scorings)
+        selection = select_marks(row.scorings if scoring is None else [scoring_of(row, scoring, where=self.where)])
         for position in positions:
             sample = next(reader.samples(expected=0, since=position, most=1), None)
             if sample is None:

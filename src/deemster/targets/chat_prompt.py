@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -22,7 +23,7 @@ TEXT_FILES = (".txt", ".md", ".prompt", TEMPLATE_FILE)
 CHAT_FILES = (".yml", ".yaml", ".json")
 # All that a prompt is given of a sample: what is expected is not among it.
 _ROOTS = ("input",)
-_CONVERSATION = ("{{input.messages}}", "{{ input.messages }}")
+_CONVERSATION = re.compile(r"\s*\{\{\s*input\.messages\s*\}\}\s*")
 
 
 class ChatMessage(msgspec.Struct, forbid_unknown_fields=True):
@@ -80,8 +81,10 @@ class ChatPrompt(NamedTuple):
         invocation = Invocation("", sample_input)
         messages: list[Message] = []
         for message in self.messages:
-            value = compile_template(message.content, roots=_ROOTS)(invocation)
-            if message.content in _CONVERSATION and not isinstance(value, str):
+            is_conversation = _CONVERSATION.fullmatch(message.content) is not None
+            written = message.content.strip() if is_conversation else message.content
+            value = compile_template(written, roots=_ROOTS)(invocation)
+            if is_conversation and not isinstance(value, str):
                 messages += _conversation(value)
             else:
                 messages.append(message._replace(content=value_text(value)))

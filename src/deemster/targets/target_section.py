@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from deemster.errors import ConfigurationError, Issue
+from deemster.errors import ConfigurationError, Issue, list_names
 from deemster.formats import missing_file
 from deemster.formats.environment_variables import Keys, read_section
 from deemster.formats.json_values import to_json_value
@@ -22,7 +22,7 @@ from deemster.models.price import Price
 from deemster.models.secret_redaction import is_secret_name
 from deemster.targets._json_path import parse_path
 from deemster.targets._request_template import template_issues
-from deemster.targets.chat_prompt import PromptSource, WrittenPrompt, read_prompt
+from deemster.targets.chat_prompt import ChatPrompt, PromptSource, WrittenPrompt, read_prompt
 from deemster.targets.chat_target import ChatParameters, ChatTarget
 from deemster.targets.command_target import CommandTarget, argv_issues, env_issues, program_issues
 from deemster.targets.python_target import PythonTarget
@@ -235,7 +235,7 @@ class _Reader:
         kind = kinds[0]
         for key in section:
             if kind not in _BESIDE.get(key, (kind,)):
-                message = f"`{key}` stands beside {' or '.join(f'`{name}`' for name in _BESIDE[key])}, not `{kind}`."
+                message = f"`{key}` is not for a target of the kind `{kind}`, but for {list_names(_BESIDE[key])}."
                 self.issues.append(Issue(message, self._place(("target", key))))
         if kind == "chat":
             return self._chat(section)
@@ -246,22 +246,25 @@ class _Reader:
         plain = {key: value for key, value in _without_nulls(section).items() if key != "prompt"}
         read = read_section(plain, dict[str, Any], path=("target",), environ=self._environ, place=self._place)
         self.issues += read.unset if self._calls else ()
-        if section.get("prompt") is None:
+        prompt = self._prompt(section.get("prompt"))
+        if prompt is None:
+            return None
+        role = read.value.pop("chat")
+        return DeclaredTarget("chat", role, {"prompt": prompt, **read.value}, locate=lambda: self._place(("target",)))
+
+    def _prompt(self, written: Any) -> ChatPrompt | None:
+        """The prompt of a chat target; what is wrong is among the issues."""
+        if written is None:
             message = "A `chat` target has a `prompt`: a name of `prompts`, a path, or text with `{{input.KEY}}`."
             self.issues.append(Issue(message, self._place(("target",))))
-        if self.issues:
             return None
-
         try:
-            prompt = read_prompt(section["prompt"], self._prompts)
+            return read_prompt(written, self._prompts)
         except ConfigurationError as error:
-            written = section["prompt"]
             is_named = isinstance(written, str) and written in self._prompts.prompts
             where = self._place(("prompts", written) if is_named else ("target", "prompt"))
             self.issues += [issue._replace(where=issue.where or where) for issue in error.issues]
             return None
-        role = read.value.pop("chat")
-        return DeclaredTarget("chat", role, {"prompt": prompt, **read.value}, locate=lambda: self._place(("target",)))
 
     def _single(self, kind: Kind, section: Mapping[str, Any]) -> DeclaredTarget | None:
         """A target that is declared under one key, with settings beside it."""

@@ -111,8 +111,11 @@ def draw_queue(
         labels: What people said already.
 
     Raises:
+        InputError: The labels of a grading are not weighted, so no draw of them is unequal.
         StoreError: The store fails.
     """
+    if settings.order == "efficient" and not run.has_passes:
+        raise InputError("A grading is labelled in random order: its numbers do not weigh labels.")
     answered = run.answered()
     total = len(answered)
     n = min(settings.n, total)
@@ -140,7 +143,11 @@ def draw_queue(
 def _draw_efficiently(
     run: OpenedRun, settings: QueueRequest, tasks: Sequence[LabelTask], answered: Sequence[int]
 ) -> LabelQueue:
-    """A random part of the samples, with more of those about which the judge is not sure."""
+    """A random part of the samples, with more of those about which the judge is not sure.
+
+    Raises:
+        StoreError: The store fails.
+    """
     drawn = draw_efficiently(run.label_spreads(tasks)[list(answered)], settings.n, seed=settings.seed)
     chances = {answered[item]: chance for item, chance in drawn.items()}
     said = _SAID["efficient"].format(

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.calibration.label_uncertainty import Opinion, vote_opinions
 from deemster.calibration.people_labels import LabelTask
 from deemster.errors import ReportError
 from deemster.judges.item_grading import ItemGrading
@@ -139,19 +138,6 @@ class OpenedGrading(OpenedRun):
         """
         agreements = [item.mean_agreement for item in self.grading.items]
         return np.array([0.0 if agreement is None else 1.0 - agreement for agreement in agreements])
-
-    def _opinions(self, tasks: Sequence[LabelTask]) -> Iterator[list[list[Opinion]]]:
-        for item in self.grading.items:
-            graded = {criterion.criterion: criterion for criterion in item.criteria}
-            yield [
-                [
-                    opinion
-                    for vote in (graded[task.criterion].votes if task.criterion in graded else ())
-                    if vote.failure is None
-                    for opinion in vote_opinions(vote.verdict, vote.probabilities, task)
-                ]
-                for task in tasks
-            ]
 
     def verdict(self, position: int, repetition: int, task: LabelTask) -> str | None:  # noqa: ARG002 - there is one
         """The verdict on a criterion of an item; None for none.

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.calibration.label_uncertainty import Opinion, run_opinions, sample_spreads
+from deemster.calibration.label_uncertainty import sample_spread
 from deemster.calibration.people_labels import LabelTask, criterion_entry
 from deemster.datasets.human_labels import FAIL, PASS
 from deemster.errors import ReportError
@@ -208,15 +208,16 @@ class OpenedRun:
         key = tuple(task.key for task in tasks)
         with self._lock:
             if key not in self._spreads:
-                self._spreads[key] = self._timed(lambda: sample_spreads(self._opinions(tasks)))
+                self._spreads[key] = self._timed(lambda: self._read_spreads(tasks))
             return self._spreads[key]
 
-    def _opinions(self, tasks: Sequence[LabelTask]) -> Iterator[list[list[Opinion]]]:
-        """What the judge thinks of each sample, question by question."""
+    def _read_spreads(self, tasks: Sequence[LabelTask]) -> NDArray[np.float64]:
         names = self.names
-        for _, executions in self.store.samples_at(self.row.id, range(self.row.samples)):
-            marks = [dict(zip(names, execution.marks, strict=True)) for execution in executions]
-            yield run_opinions(marks, tasks)
+        spreads = [
+            sample_spread([dict(zip(names, execution.marks, strict=True)) for execution in executions], tasks)
+            for _, executions in self.store.samples_at(self.row.id, range(self.row.samples))
+        ]
+        return np.array(spreads)
 
     def verdict(self, position: int, repetition: int, task: LabelTask) -> str | None:
         """What was decided about a sample: `pass` or `fail` by a metric, or the verdict on a criterion; None for none.

@@ -182,7 +182,7 @@ class SuiteMetrics:
             except PatternError as error:
                 raise LeftOutError(str(error).rstrip(".")) from None
 
-        polarity = {} if kind == base else {"higher_is_better": False}
+        polarity = {} if kind == base else {"negate": True}
         self._declare(called, metric, {**usual, **polarity}, value)
 
     def _add_expectation(self, kind: str, called: str, value: Any, assertion: Mapping[str, Any]) -> None:
@@ -256,7 +256,7 @@ class SuiteMetrics:
         options = {"name": name, **declared.options}
         samples = self._samples
         is_for_all = len(declared.expected) == len(samples)
-        is_expected = declared.metric != "g-eval" and declared.options.get("higher_is_better", True)
+        is_expected = declared.metric != "g-eval" and "negate" not in declared.options
         if (
             is_for_all
             and is_expected

@@ -13,26 +13,10 @@ from deemster.integrations.promptfoo.config_files import FILE, ConfigFiles, Left
 from deemster.integrations.promptfoo.config_prompts import SuitePrompt, unique_name
 from deemster.integrations.promptfoo.nunjucks import prompt_text
 from deemster.integrations.run_builder import as_map, as_text
+from deemster.models.providers import PROVIDERS
 
-# The preset that answers for a provider of promptfoo.
-_PRESETS: Mapping[str, str] = {
-    "anthropic": "anthropic",
-    "azure": "azure",
-    "azureopenai": "azure",
-    "bedrock": "bedrock",
-    "deepseek": "deepseek",
-    "fireworks": "fireworks",
-    "google": "google",
-    "groq": "groq",
-    "mistral": "mistral",
-    "ollama": "ollama",
-    "openai": "openai",
-    "openrouter": "openrouter",
-    "together": "together",
-    "togetherai": "together",
-    "vllm": "vllm",
-    "xai": "xai",
-}
+# Providers that have another name here.
+_OTHER_NAMES: Mapping[str, str] = {"azureopenai": "azure", "togetherai": "together"}
 # Others that speak the protocol of OpenAI: where promptfoo finds them, and the variable of their key.
 _ENDPOINTS: Mapping[str, Mapping[str, str]] = {
     "aimlapi": {"base_url": "https://api.aimlapi.com/v1", "api_key_env": "AIML_API_KEY"},
@@ -101,6 +85,8 @@ _SENT = frozenset(
 )
 _OF_ADDRESS = ("apiBaseUrl", "apiHost", "region")
 _OF_KEY = ("apiKey", "apiKeyEnvar")
+# Maps of further settings, as Google and Bedrock have them.
+_GROUPS = ("generationConfig", "inferenceConfig")
 _PROVIDER_KEYS = frozenset({"id", "label", "config", "prompts"})
 _HTTP_KEYS = frozenset({"url", "method", "headers", "body", "transformResponse", "responseParser", "maxRetries"})
 _VARIABLE = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}|\$\{?(\w+)\}?")
@@ -235,9 +221,9 @@ def _grader(
     Raises:
         LeftOutError: It has no counterpart.
     """
-    vendor, _, rest = entry["id"].partition(":")
+    vendor, rest = _vendor_and_rest(entry["id"])
     kind, _, model = rest.partition(":")
-    if role == "embedding" and vendor in _PRESETS and kind in _EMBEDDINGS and model:
+    if role == "embedding" and vendor in PROVIDERS and kind in _EMBEDDINGS and model:
         return _model_entry(vendor, model, as_map(entry.get("config")), left_out, (*path, "config"))
     grader = _provider(entry, [], files, left_out, path)
     if role == "judge" and isinstance(grader, ChatProvider):
@@ -277,7 +263,7 @@ def _provider(
     if prompts is not None and not isinstance(prompts, list):
         prompts = [prompts]
 
-    vendor, _, rest = identity.partition(":")
+    vendor, rest = _vendor_and_rest(identity)
     config_path = (*path, "config")
     if vendor in ("http", "https"):
         name = unique_name(as_text(entry.get("label")) or "endpoint", taken, "endpoint")
@@ -301,6 +287,12 @@ def _provider(
     return ChatProvider(name, _model_entry(vendor, model, config, left_out, config_path), settings, prompts)
 
 
+def _vendor_and_rest(identity: str) -> tuple[str, str]:
+    """The provider, by its name here, and what follows."""
+    vendor, _, rest = identity.partition(":")
+    return _OTHER_NAMES.get(vendor, vendor), rest
+
+
 def _model_name(vendor: str, rest: str, identity: str) -> str:
     """The model of a chat provider.
 
@@ -308,7 +300,7 @@ def _model_name(vendor: str, rest: str, identity: str) -> str:
         LeftOutError: It is no chat model, or of a provider without a counterpart.
     """
     shown = visible(identity, limit=80)
-    if vendor not in _PRESETS and vendor not in _ENDPOINTS:
+    if vendor not in PROVIDERS and vendor not in _ENDPOINTS:
         raise LeftOutError(f"`{shown}` has no counterpart here")
     kind, _, model = rest.partition(":")
     if kind in _OTHER_KINDS or _NO_TEXT.search(rest):
@@ -325,12 +317,9 @@ def _model_entry(
 ) -> dict[str, Any]:
     """The entry of `models`; a key that stands in the config is not copied."""
     entry: dict[str, Any] = {**_ENDPOINTS.get(vendor, {}), "model": model}
-    if vendor in _PRESETS:
-        entry = {"provider": _PRESETS[vendor], **entry}
-    addresses = {
-        "apiBaseUrl": "{}",
-        "apiHost": "https://{}/openai/v1" if _PRESETS.get(vendor) == "azure" else "https://{}/v1",
-    }
+    if vendor in PROVIDERS:
+        entry = {"provider": vendor, **entry}
+    addresses = {"apiBaseUrl": "{}", "apiHost": "https://{}/openai/v1" if vendor == "azure" else "https://{}/v1"}
     if vendor == "bedrock":
         addresses["region"] = "https://bedrock-mantle.{}.api.aws/v1"
     for part in _OF_ADDRESS:
@@ -355,8 +344,9 @@ def _chat_settings(
 ) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     sent: dict[str, Any] = {}
-    for key, value in config.items():
-        if key in _OF_ADDRESS or key in _OF_KEY:
+    nested = {key: value for group in _GROUPS for key, value in as_map(config.get(group)).items()}
+    for key, value in {**config, **nested}.items():
+        if key in (*_OF_ADDRESS, *_OF_KEY, *_GROUPS):
             continue
         try:
             if key in _SETTINGS and _SETTINGS[key] not in settings:
