@@ -53,10 +53,12 @@ class Outcome(NamedTuple):
     Attributes:
         kind: `refused`, `no target`, `stopped`, `incomplete` or `runs`.
         reason: What stopped it.
+        is_whole: Whether everything of it was taken in.
     """
 
     kind: str
     reason: str = ""
+    is_whole: bool = False
 
 
 def outcome(config: Path, folder: Path, urls: Mapping[str, str]) -> Outcome:
@@ -84,7 +86,8 @@ def outcome(config: Path, folder: Path, urls: Mapping[str, str]) -> Outcome:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         return Outcome("stopped", f"crash: {type(result.exception).__name__}: {result.exception}")
     kinds = {0: "runs", 1: "runs", 3: "incomplete"}
-    return Outcome(kinds.get(result.exit_code, "stopped"), first_sentence(result.output))
+    kind = kinds.get(result.exit_code, "stopped")
+    return Outcome(kind, first_sentence(result.output), is_whole=not files.left_out)
 
 
 def refusal(message: str) -> str:
@@ -151,7 +154,9 @@ def main() -> None:
 
     counts = Counter(found.kind for found in outcomes.values())
     imported = len(configs) - counts["refused"]
-    print(f"{len(configs)} configs: {imported} imported, {counts['runs']} run to the end (goal: at least {GOAL})")
+    whole = sum(found.kind == "runs" and found.is_whole for found in outcomes.values())
+    print(f"{len(configs)} configs: {imported} imported, {counts['runs']} run to the end (goal: at least {GOAL}),")
+    print(f"{whole} of these with everything that the config says")
     for (kind, reason), count in Counter(
         (found.kind, found.reason) for found in outcomes.values() if found.kind != "runs"
     ).most_common():

@@ -121,6 +121,15 @@ def test_factors_that_depend_on_each_other_point_at_the_variants():
     assert "With local, no difference is shown between short and polite." in text
 
 
+def test_factor_of_one_level_is_no_factor():
+    rates = {**RATES, ("polite", "local"): 0.5}
+    sources = [source._replace(levels={**source.levels, "temperature": "0"}) for source in grid(rates)]
+    experiment = built(sources)
+    assert [factor.factor for factor in experiment.factors] == ["prompt", "chat"]
+    assert experiment.matrix == built(grid(rates)).matrix
+    assert "With mini, polite is better than short by" in shown(experiment)
+
+
 def test_missing_variant_is_named_and_the_average_says_what_it_leaves_out():
     sources = grid({cell: rate for cell, rate in RATES.items() if cell != ("polite", "local")})
     missing = MissingVariant(

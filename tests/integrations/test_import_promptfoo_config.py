@@ -134,6 +134,7 @@ def asserting(*assertions, **test):
         (asserting({"type": "assert-set", "weight": 2, "assert": []}), "`weight` of a set of assertions"),
         (asserting({"type": "trajectory:tool-used", "value": {"name": "a", "min": 2}}), "all that it asks for"),
         (asserting(options={"transform": "output.x"}), "`transform` of a test's options"),
+        (asserting(options={"transform": "output.x"}), "the assertions of a test whose output code changes first"),
         (asserting(options={"rubricPrompt": "x"}), "`rubricPrompt` of a test's options"),
         (asserting(threshold=0.5), "`threshold` of a test"),
         ({"vars": {"d": "file://x.md"}, "assert": [{"type": "is-json"}]}, "the file of a variable: there is no file"),

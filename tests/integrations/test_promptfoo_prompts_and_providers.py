@@ -163,6 +163,13 @@ def test_settings_of_a_model_are_sent_and_what_is_not_known_is_listed(tmp_path):
     assert found.says("`voice` of a provider's config")
 
 
+def test_settings_in_a_group_of_their_own_are_settings(tmp_path):
+    provider = {"id": "google:gemini-3-flash", "config": {"generationConfig": {"temperature": 0, "maxOutputTokens": 9}}}
+    found = imported(tmp_path, with_prompts("{{q}}", providers=[provider]))
+    assert found.suite["target"] == {"chat": "gemini-3-flash", "prompt": "prompt", "temperature": 0, "max_tokens": 9}
+    assert found.files.left_out == ()
+
+
 @pytest.mark.parametrize("parser", ["json.choices[0].text", "(json, text) => json.choices[0].text"])
 def test_endpoint_is_an_http_target_with_the_prompt_inside(tmp_path, parser):
     provider = {

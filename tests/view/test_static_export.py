@@ -13,7 +13,7 @@ import deemster as dm
 from deemster.errors import ReportError
 from deemster.store import open_store
 from deemster.view.static_export import export_viewer
-from tests.builders.experiments import EXPERIMENT, store_experiment
+from tests.builders.experiments import store_experiment
 from tests.cli.workspace import called
 from tests.view.viewer_client import running_viewer
 from tests.view.xss_payloads import PAYLOADS
@@ -190,7 +190,7 @@ def two_tones(tmp_path_factory):
 
 def test_export_of_an_experiment_holds_its_page(two_tones, tmp_path):
     export_viewer(two_tones, ["latest"], tmp_path / "out")
-    at = f"experiments/{EXPERIMENT}"
+    at = f"experiments/{two_tones.find_experiment('latest')}"
     with running_viewer(two_tones) as client:
         for name in ("", "/answer"):
             assert read(tmp_path / "out", f"{at}{name}.js")[1] == client.get(f"{at}{name}")
@@ -202,7 +202,7 @@ def test_export_of_an_experiment_holds_its_page(two_tones, tmp_path):
 
 @pytest.mark.parametrize(("without_text", "shown"), [(False, {"input", "expected", "output"}), (True, set())])
 def test_texts_of_an_experiment_are_shown_unless_they_are_left_out(two_tones, tmp_path, without_text, shown):
-    export_viewer(two_tones, [EXPERIMENT], tmp_path / "out", without_text=without_text)
+    export_viewer(two_tones, [two_tones.find_experiment("latest")], tmp_path / "out", without_text=without_text)
     text = "\n".join(path.read_text(encoding="utf-8") for path in (tmp_path / "out" / "data").rglob("*.js")).lower()
     assert {name for name, canary in CANARIES.items() if canary in text} == shown
     assert "calm" in text

@@ -68,41 +68,42 @@ def panel_section(panel: PanelWorth) -> TextSection:
 
 
 def _panel_lines(panel: PanelWorth) -> Iterator[TextLine]:
-    size = plural(len(panel.members), "judge")
     worth = "how many independent votes they are worth is unknown, as one of them errs always alike"
     if panel.effective_votes is not None:
         ends = "" if panel.ci is None else f" ({panel.ci.lower:.1f} to {panel.ci.upper:.1f})"
         worth = f"they are worth {panel.effective_votes:.1f}{ends} independent votes"
-    yield (f"{size} voted on {plural(panel.n_samples, 'labelled cell')}: {worth}.",)
+    voted = f"{plural(len(panel.members), 'judge')} voted on {plural(panel.n_samples, 'labelled cell')}"
+    yield (f"{voted}: {worth}.",)
 
-    verdict = "is not told apart from"
-    if panel.gain_ci is not None and not panel.gain_ci.lower <= 0 <= panel.gain_ci.upper:
-        verdict = "errs less than" if panel.gain_ci.lower > 0 else "errs more than"
+    verdict = _by_sign(panel.gain_ci, above="errs less than", below="errs more than", otherwise="may err as much as")
     yield (
         f"The panel errs on {format_percent(panel.error)}; it {verdict} its best single judge, ",
         DataText(panel.best_judge),
-        f"{_points(panel.gain, panel.gain_ci)}.",
+        f"{_points(panel.gain_ci)}.",
     )
 
 
 def _member_line(member: PanelMember) -> TextLine:
     """What dropping a judge loses and saves; "nothing" only where the interval leaves no more than a point."""
     ends = member.loss_ci
-    loses = "may lose or gain"
-    if ends is not None:
-        if ends.lower > 0 or ends.upper < 0:
-            loses = f"{'loses' if ends.lower > 0 else 'gains'} {100 * abs(member.loss or 0.0):.1f} points"
-        elif max(-ends.lower, ends.upper) <= NO_LOSS:
-            loses = "loses nothing"
+    is_narrow = ends is not None and max(-ends.lower, ends.upper) <= NO_LOSS
+    size = f"{100 * abs(member.loss or 0.0):.1f} points"
+    unclear = "loses nothing" if is_narrow else "may lose or gain"
+    loses = _by_sign(ends, above=f"loses {size}", below=f"gains {size}", otherwise=unclear)
     saves = "" if member.cost_share is None else f" and saves {format_percent(member.cost_share)} of the cost"
     error = format_percent(member.error)
-    return "Dropping ", DataText(member.judge_id), f" (errs on {error}) {loses}{_points(member.loss, ends)}{saves}."
+    return "Dropping ", DataText(member.judge_id), f" (errs on {error}) {loses}{_points(ends)}{saves}."
 
 
-def _points(value: float | None, ci: ConfidenceInterval | None) -> str:
-    if ci is None:
-        return "" if value is None else f" ({100 * value:+.1f} points)"
-    return f" ({100 * ci.lower:+.1f} to {100 * ci.upper:+.1f} points)"
+def _by_sign(ci: ConfidenceInterval | None, *, above: str, below: str, otherwise: str) -> str:
+    """What is said of a difference whose interval lies above 0, or below it, or neither."""
+    if ci is None or ci.lower <= 0 <= ci.upper:
+        return otherwise
+    return above if ci.lower > 0 else below
+
+
+def _points(ci: ConfidenceInterval | None) -> str:
+    return "" if ci is None else f" ({100 * ci.lower:+.1f} to {100 * ci.upper:+.1f} points)"
 
 
 def _shared_error_lines(panel: PanelWorth) -> Iterator[TextLine]:

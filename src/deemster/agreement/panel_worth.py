@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
@@ -13,12 +14,12 @@ from deemster.agreement._imagined_units import AGREEMENT, DISAGREEMENT
 from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement._score_statistics import weighted_sums
 from deemster.agreement._verdict_classes import Codes
-from deemster.agreement.result_models import ResultModel
+from deemster.agreement.result_models import BootstrapResult, ResultModel
 from deemster.rubrics.vote_aggregation import aggregate, weighs_votes
 from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.effective_votes import effective_votes, error_correlations
-from deemster.stats.paired_difference import paired_difference
+from deemster.stats.paired_difference import PairedDifference, paired_difference
 
 _FOLDS = 10
 
@@ -91,15 +92,15 @@ class _Errors(NamedTuple):
 
     Attributes:
         units: The unit of each cell.
-        criteria: The criterion of each cell.
         judges: The error of each judge, ``[cells, judges]``.
+        centred: The same less its mean on the criterion.
         panel: That of the panel.
         without: That of the panel without each judge, ``[cells, judges]``.
     """
 
     units: Indices
-    criteria: Indices
     judges: Floats
+    centred: Floats
     panel: Floats
     without: Floats
 
@@ -124,25 +125,22 @@ def panel_worth(votes: LabelledVotes, drawing: BootstrapSettings) -> PanelWorth 
         return None
 
     units, unit_of_cell = np.unique(errors.units, return_inverse=True)
-    n_units = len(units)
     errors = errors._replace(units=unit_of_cell)
-    numbers = smoothed_results(
-        _Correlations(errors, _vote_weights(votes, columns), n_units).statistic, units=n_units, drawing=drawing
-    )
+    numbers = _correlation_numbers(errors, _vote_weights(votes, columns), len(units), drawing)
     pairs = [
         SharedErrors(judge_a=a, judge_b=b, correlation=number.estimate, ci=number.ci)
         for (a, b), number in zip(combinations(votes.judges, 2), numbers[1:], strict=True)
     ]
     means = errors.judges.mean(axis=0)
-    gain = _difference(errors, _chosen_errors(errors, n_units, drawing.seed), drawing.confidence)
+    gain = _difference(errors, _chosen_errors(errors, len(units), drawing.seed), drawing.confidence)
     return PanelWorth(
         effective_votes=numbers[0].estimate,
         ci=numbers[0].ci,
         n_samples=len(errors.units),
         error=float(errors.panel.mean()),
         best_judge=votes.judges[int(np.argmin(means))],
-        gain=gain[0],
-        gain_ci=gain[1],
+        gain=gain.value,
+        gain_ci=gain.interval,
         members=tuple(_members(votes, errors, means, drawing.confidence)),
         pairs=tuple(sorted(pairs, key=lambda pair: -2.0 if pair.correlation is None else -pair.correlation)),
     )
@@ -169,10 +167,11 @@ def _errors(votes: LabelledVotes, column: CriterionColumn) -> _Errors:
         verdicts = aggregate(column.criterion, cast[:, members], rule=rule, weights=weights[members]).codes
         return error(column.classes.from_codes(verdicts, column.worst_codes[complete]))
 
+    judges = np.column_stack([error(classes) for classes in column.vote_classes[complete].T])
     return _Errors(
         units=votes.unit_of_item[column.rows[complete]],
-        criteria=np.full(len(truth), column.index),
-        judges=np.column_stack([error(classes) for classes in column.vote_classes[complete].T]),
+        judges=judges,
+        centred=judges - judges.sum(axis=0) / max(1, len(judges)),
         panel=panel_error(everyone),
         without=np.column_stack([panel_error(np.delete(everyone, judge)) for judge in everyone]),
     )
@@ -184,59 +183,32 @@ def _vote_weights(votes: LabelledVotes, columns: list[CriterionColumn]) -> Float
     return np.array([judge.weight if is_weighted else 1.0 for judge in votes.votes.judges])
 
 
-class _Correlations:
-    """The correlations of the judges' errors under any draw of units."""
+def _correlation_numbers(
+    errors: _Errors, weights: Floats, n_units: int, drawing: BootstrapSettings
+) -> tuple[BootstrapResult, ...]:
+    """The effective votes, then the correlation of each pair of judges."""
+    n = len(weights)
+    centred = errors.centred.T
+    products = np.array([np.bincount(errors.units, a * b, minlength=n_units) for a in centred for b in centred])
+    # Imagined units of the average size: one on which all judges err, and one for each judge that errs alone.
+    patterns = np.vstack([np.ones(n), np.eye(n)]) - errors.judges.mean(axis=0)
+    imagined = np.einsum("ui,uj->iju", patterns, patterns).reshape(n * n, n + 1) * len(errors.units) / n_units
+    shapes = np.array([AGREEMENT, *[DISAGREEMENT] * n])
 
-    def __init__(self, errors: _Errors, weights: Floats, n_units: int) -> None:
-        self._weights = weights
-        self._size = len(errors.units) / n_units
-        self._means = errors.judges.mean(axis=0)
-        centred = errors.judges - self._criterion_means(errors)
-        judges = range(len(weights))
-        products = [
-            np.bincount(errors.units, centred[:, a] * centred[:, b], minlength=n_units) for a in judges for b in judges
-        ]
-        self._products: Floats = np.array(products, dtype=np.float64)
-
-    @staticmethod
-    def _criterion_means(errors: _Errors) -> Floats:
-        """The mean error of each judge on the criterion of each cell."""
-        sums = np.zeros((int(errors.criteria.max()) + 1, errors.judges.shape[1]))
-        np.add.at(sums, errors.criteria, errors.judges)
-        counts = np.bincount(errors.criteria).clip(1)
-        means: Floats = sums / counts[:, None]
-        return means[errors.criteria]
-
-    def statistic(self, draws: Floats, rng: np.random.Generator | None) -> Floats:
-        """The effective votes, then the correlation of each pair of judges.
-
-        Args:
-            draws: The weights of the units, ``[units, b]``.
-            rng: Draws the weights of imagined units; None for real units alone.
-        """
-        n = len(self._weights)
-        products = weighted_sums(self._products, draws).reshape((n, n, -1))
+    def statistic(draws: Floats, rng: np.random.Generator | None) -> Floats:
+        sums = weighted_sums(products, draws)
         if rng is not None:
-            products = products + self._imagined(draws.shape[1], rng)
-        correlations = error_correlations(products)
-        above = np.triu_indices(n, k=1)
-        return np.vstack([effective_votes(correlations, self._weights), correlations[above]])
+            sums = sums + weighted_sums(imagined, imagined_weights(shapes, draws.shape[1], rng))
+        correlations = error_correlations(sums.reshape(n, n, -1))
+        return np.vstack([effective_votes(correlations, weights), correlations[np.triu_indices(n, k=1)]])
 
-    def _imagined(self, replicates: int, rng: np.random.Generator) -> Floats:
-        """The products of imagined units: one on which all judges err, and one for each judge that errs alone."""
-        n = len(self._weights)
-        patterns = np.vstack([np.ones(n), np.eye(n)]) - self._means
-        shapes = np.array([AGREEMENT, *[DISAGREEMENT] * n])
-        weights = self._size * imagined_weights(shapes, replicates, rng)
-        products: Floats = np.einsum("ui,uj,ub->ijb", patterns, patterns, weights)
-        return products
+    return smoothed_results(statistic, units=n_units, drawing=drawing)
 
 
-def _difference(errors: _Errors, others: Floats, confidence: float) -> tuple[float | None, ConfidenceInterval | None]:
-    """How much less the panel errs than something else on the same cells, with the interval of paired units."""
+def _difference(errors: _Errors, others: Floats, confidence: float) -> PairedDifference:
+    """How much less the panel errs than something else on the same cells."""
     totals = np.bincount(errors.units, weights=others - errors.panel)
-    found = paired_difference(totals, np.bincount(errors.units), confidence=confidence)
-    return found.value, found.interval
+    return paired_difference(totals, np.bincount(errors.units), confidence=confidence)
 
 
 def _chosen_errors(errors: _Errors, n_units: int, seed: int) -> Floats:
@@ -251,15 +223,11 @@ def _chosen_errors(errors: _Errors, n_units: int, seed: int) -> Floats:
     return chosen
 
 
-def _members(votes: LabelledVotes, errors: _Errors, means: Floats, confidence: float) -> list[PanelMember]:
+def _members(votes: LabelledVotes, errors: _Errors, means: Floats, confidence: float) -> Iterator[PanelMember]:
     costs = [judge.cost_usd for judge in votes.votes.judges]
-    total = sum(cost or 0.0 for cost in costs)
-    members = []
-    for index, judge in enumerate(votes.judges):
-        loss, loss_ci = _difference(errors, errors.without[:, index], confidence)
-        cost = costs[index]
-        share = cost / total if cost is not None and total and None not in costs else None
-        members.append(
-            PanelMember(judge_id=judge, error=float(means[index]), loss=loss, loss_ci=loss_ci, cost_share=share)
-        )
-    return members
+    total = sum(cost for cost in costs if cost is not None)
+    is_known = None not in costs and total > 0
+    for judge, mean, others, cost in zip(votes.judges, means.tolist(), errors.without.T, costs, strict=True):
+        loss = _difference(errors, others, confidence)
+        share = cost / total if cost is not None and is_known else None
+        yield PanelMember(judge_id=judge, error=mean, loss=loss.value, loss_ci=loss.interval, cost_share=share)

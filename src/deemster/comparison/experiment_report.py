@@ -163,8 +163,7 @@ def _gaps(contrasts: Sequence[LevelContrast]) -> TextLine:
 
 
 def _combination(levels: Mapping[str, str]) -> TextLine:
-    parts = [(DataText(factor), " ", DataText(level)) for factor, level in levels.items()]
-    return join_parts(parts) if parts else ("all of it",)
+    return join_parts([(DataText(factor), " ", DataText(level)) for factor, level in levels.items()])
 
 
 def _interaction_lines(experiment: Experiment, interaction: Interaction) -> Iterator[TextLine]:
@@ -180,7 +179,8 @@ def _interaction_lines(experiment: Experiment, interaction: Interaction) -> Iter
         *(DataText(interaction.levels[1]), f" it gains {format_lead(Interval(low, high))} more with "),
         *(DataText(there), " than with ", DataText(here), ". Look at the variants, not at an average."),
     )
-    if len(experiment.variants[0].levels) == 2:
+    # With more factors no two variants alone say what two levels do.
+    if len(experiment.factors) == 2:
         for level in interaction.within:
             yield _cell_line(experiment, interaction, level)
 
@@ -188,12 +188,7 @@ def _interaction_lines(experiment: Experiment, interaction: Interaction) -> Iter
 def _cell_line(experiment: Experiment, interaction: Interaction, within: str) -> TextLine:
     """What two variants say that differ in one factor alone, at one level of the other."""
     one, other = interaction.factors
-    first, second = (
-        next(
-            place for place, variant in enumerate(experiment.variants) if variant.levels == {one: level, other: within}
-        )
-        for level in interaction.levels
-    )
+    first, second = (_find_cell(experiment, {one: level, other: within}) for level in interaction.levels)
     pair = pair_of(experiment.ranking, first, second)
     names = [DataText(level) for level in interaction.levels]
     if pair.worse is None:
@@ -202,6 +197,11 @@ def _cell_line(experiment: Experiment, interaction: Interaction, within: str) ->
     ahead, behind = names if better == first else reversed(names)
     lead = format_lead(lead_over(pair, better))
     return ("With ", DataText(within), ", ", ahead, " is better than ", behind, f" by {lead}.")
+
+
+def _find_cell(experiment: Experiment, levels: Mapping[str, str]) -> int:
+    """The place of the variant that has these levels of the two factors that are varied."""
+    return next(place for place, variant in enumerate(experiment.variants) if levels.items() <= variant.levels.items())
 
 
 def _matrix_section(experiment: Experiment) -> TextSection:

@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.agreement.smoothed_kappa import smoothed_kappa
 from deemster.comparison.compared_sample import ComparedSample
 from deemster.results.compared_numbers import Difference
 from deemster.stats import Interval, exact_mean, paired_difference
@@ -258,6 +257,8 @@ def compare_judges(outputs: JudgedOutputs, *, confidence: float, seed: int) -> M
         *(_Check(f"the pass-rate of `{label}`", number, COHORT_MARGIN) for label, number in cohorts.items()),
     ]
     verdict = _decide(checks, exchange, outputs=len(outputs.old))
+    from deemster.agreement.smoothed_kappa import smoothed_kappa  # noqa: PLC0415 - every run would load 32 files for it
+
     kappa, interval = smoothed_kappa(
         outputs.old_passed, outputs.new_passed, outputs.units, confidence=confidence, seed=seed
     )

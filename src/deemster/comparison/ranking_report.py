@@ -116,11 +116,13 @@ def lead_over(pair: RankedPair, place: int) -> Interval:
 def format_lead(lead: Interval) -> str:
     """The interval of a difference above 0 in points, rounded outwards.
 
-    >>> format_lead(Interval(0.0432, 0.1101)), format_lead(Interval(0.00237, 0.0051))
-    ('4 to 12 points', '0.2 to 1 points')
+    >>> [format_lead(Interval(low, high)) for low, high in ((0.0432, 0.1101), (0.00237, 0.051), (0.0003, 0.02))]
+    ['4 to 12 points', '0.2 to 6 points', 'up to 2 points']
     """
     low, high = (round(100 * end, 9) for end in lead)
-    least = f"{math.floor(low)}" if low >= 1 else f"{math.floor(low * 10) / 10:.1f}" if low >= 0.1 else f"{low:.1g}"
+    if low < 0.1:
+        return f"up to {math.ceil(high)} points"
+    least = math.floor(low) if low >= 1 else math.floor(low * 10) / 10
     return f"{least} to {math.ceil(high)} points"
 
 
@@ -130,11 +132,12 @@ def _pairs_with(ranking: Ranking, place: int) -> list[RankedPair]:
 
 def leading_lines(ranking: Ranking) -> list[TextLine]:
     """What cannot be told apart from the run with the highest pass-rate, and how many samples would tell."""
-    if len(ranking.runs) == 1:
-        return []
-    if len(ranking.runs) == 2:
-        return _needed_of_two(ranking.pairs[0])
-    return [(*line, ".") for line in _open(ranking, places_by_rate(ranking)[:1])]
+    highest = places_by_rate(ranking)[0]
+    open_pairs = [pair for pair in _pairs_with(ranking, highest) if pair.worse is None]
+    if len(open_pairs) == 1 and len(leading_places(ranking)) == 2:
+        # That these two cannot be told apart is in the verdict.
+        return _needed_of_two(open_pairs[0])
+    return [(*line, ".") for line in _open(ranking, [highest])]
 
 
 def further_lines(ranking: Ranking) -> list[TextLine]:
@@ -260,10 +263,10 @@ def warning_lines(ranking: Ranking) -> list[TextLine]:
 
 
 def ranks_note(ranking: Ranking) -> str:
-    """What the ranks mean, and what counts as passing."""
+    """What the ranks and the columns mean, and what counts as passing."""
     return (
         f"All ranks hold together with {_level(ranking.confidence)} confidence. "
-        "What has no output or no score counts as not passing."
+        "Under a metric stands its mean score. What has no output or no score counts as not passing."
     )
 
 

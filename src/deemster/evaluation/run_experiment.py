@@ -403,7 +403,6 @@ class _SideBySide:
 
     def close(self) -> None:
         """Tell the last warnings."""
-        self._calls.close()
         self._warnings.tell()
 
     def _stop_others(self) -> None:

@@ -85,6 +85,8 @@ _SENT = frozenset(
 )
 _OF_ADDRESS = ("apiBaseUrl", "apiHost", "region")
 _OF_KEY = ("apiKey", "apiKeyEnvar")
+# Maps of further settings, as Google and Bedrock have them.
+_GROUPS = ("generationConfig", "inferenceConfig")
 _PROVIDER_KEYS = frozenset({"id", "label", "config", "prompts"})
 _HTTP_KEYS = frozenset({"url", "method", "headers", "body", "transformResponse", "responseParser", "maxRetries"})
 _VARIABLE = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}|\$\{?(\w+)\}?")
@@ -342,8 +344,9 @@ def _chat_settings(
 ) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     sent: dict[str, Any] = {}
-    for key, value in config.items():
-        if key in _OF_ADDRESS or key in _OF_KEY:
+    nested = {key: value for group in _GROUPS for key, value in as_map(config.get(group)).items()}
+    for key, value in {**config, **nested}.items():
+        if key in (*_OF_ADDRESS, *_OF_KEY, *_GROUPS):
             continue
         try:
             if key in _SETTINGS and _SETTINGS[key] not in settings:

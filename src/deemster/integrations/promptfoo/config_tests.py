@@ -16,6 +16,7 @@ from deemster.integrations.source_file import SourceFile
 _PARTS = ("vars", "options", "metadata")
 _TEST_KEYS = frozenset({"description", "vars", "assert", "metadata", "options"})
 _OPTION_KEYS = frozenset({"disableVarExpansion", "provider"})
+_CHANGES_OUTPUT = frozenset({"transform", "postprocess"})
 _SCENARIO_KEYS = frozenset({"config", "tests"})
 # The assertions of promptfoo; in a cell of a table they stand as `not-contains: x` or `similar(0.8): x`.
 _ASSERTIONS = (
@@ -213,6 +214,9 @@ class _TestReader:
             for owner in (self._default, entry)
             for position, assertion in enumerate(as_list(owner.test.get("assert")))
         ]
+        if assertions and not _CHANGES_OUTPUT.isdisjoint(options):
+            self._left_out.note("the assertions of a test whose output code changes first", (*entry.path, "assert"))
+            assertions = []
         for values in self._combinations(variables) if is_expanded else [variables]:
             self._count += 1
             if self._count > _MOST_TESTS:
