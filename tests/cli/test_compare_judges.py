@@ -169,6 +169,30 @@ def test_new_judging_that_is_killed_is_resumed_without_judging_again(shop):
     assert change("old", "latest")["metrics"]["llm-as-judge"]["outputs"] == N
 
 
+def test_one_screen_shows_the_metric_that_decides_and_names_the_others(shop):
+    for name in ("kind", "strict"):
+        text = Path(f"{name}.yml").read_text()
+        mark = 0.1 if name == "kind" else 0.2
+        Path(f"{name}.yml").write_text(
+            text.replace("metrics: [", f"metrics: [{{ rouge-l: {{ threshold: {mark} }} }}, ")
+        )
+        called("run", f"{name}.yml", "--quiet", "--name", f"two-{name}")
+    screen = called("compare", "two-kind", "two-strict").stdout
+    assert screen.startswith("Linked: for llm-as-judge")
+    assert "rouge-l: interchangeable, since no number moves beyond its margin." in screen
+    assert "rouge-l: 240 outputs that both judges scored" not in screen
+    assert (
+        "rouge-l: 240 outputs that both judges scored" in called("compare", "two-kind", "two-strict", "--full").stdout
+    )
+
+
+def test_interchangeable_judge_may_give_the_baseline(shop):
+    called("run", "twin.yml", "--outputs", "old", "--quiet", "--name", "new")
+    screen = called("compare", "old", "new").stdout
+    assert screen.startswith("Interchangeable: old numbers stand beside those of the new judge.")
+    assert "deemster baseline new" in screen
+
+
 def test_two_scorings_of_one_run_are_compared_where_it_is_named_twice(shop):
     lines = Path("strict.yml").read_text().splitlines(keepends=True)
     Path("scorer.yml").write_text("".join(lines[3:5]))
