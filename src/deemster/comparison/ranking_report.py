@@ -283,10 +283,10 @@ def warning_lines(ranking: Ranking) -> list[TextLine]:
 
 
 def ranks_note(ranking: Ranking) -> str:
-    """What the ranks mean, and what counts as passing."""
+    """What the ranks and the columns mean, and what counts as passing."""
     return (
         f"All ranks hold together with {_level(ranking.confidence)} confidence. "
-        "What has no output or no score counts as not passing."
+        "Under a metric stands its mean score. What has no output or no score counts as not passing."
     )
 
 
