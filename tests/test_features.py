@@ -123,6 +123,20 @@ FEATURES = {
         ("report/pull_request_comment", "comparison/comparison_comment"),
         ("cli/report_options", "comparison/comparison", "comparison/experiment_report", "report/report_document"),
     ),
+    "change of judge": Feature(
+        ("comparison/judge_change*", "comparison/judged_outputs", "stats/score_link"),
+        (
+            "comparison/_comparison_page",
+            "comparison/comparison",
+            "comparison/comparison_sections",
+            "comparison/comparison_verdict",
+            "comparison/compare_labels",
+            "comparison/compare_runs",
+            "comparison/report_loader",
+            "comparison/without_text",
+        ),
+        because="It is a part of a comparison: found, labelled, laid out, read back, with and without texts.",
+    ),
     "few-shot examples": Feature(
         ("judges/few_shot",), ("judges/_grading_prompt", "judges/criterion_grader", "judges/grader_section")
     ),

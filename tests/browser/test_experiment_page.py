@@ -18,12 +18,12 @@ from deemster.store import open_store
 from tests.browser.chromium import viewer_process
 from tests.browser.conftest import SAMPLES, answer_for, judge_reply
 from tests.browser.test_accessibility import AUDIT
-from tests.builders.experiments import EXPERIMENT, store_experiment
+from tests.builders.experiments import store_experiment
 from tests.view.xss_payloads import PAYLOADS
 
 pytestmark = pytest.mark.xdist_group("browser")
 
-PAGE = f"#/experiments/{EXPERIMENT}"
+PAGE = "#/experiments/latest"
 PHONE = {"viewport": {"width": 400, "height": 800}}
 WRONG = {"short / mini": {4, 12}, "polite / mini": set(), "short / local": {4, 12, 15, 16}, "polite / local": {20}}
 LONG_ANSWER = 5
@@ -40,6 +40,14 @@ def answer_of(name):
         return f"Good morning. {output.text}" if name.startswith("polite") else output.text
 
     return answer_politely
+
+
+def exported_page(place, site):
+    """The address of the page of the only experiment of a store in an export of it."""
+    command = [sys.executable, "-m", "deemster", "view", "--store", place, "--export", site, "latest"]
+    subprocess.run(command, check=True, capture_output=True)
+    with open_store(place) as store:
+        return f"{site.as_uri()}/index.html#/experiments/{store.find_experiment('latest')}"
 
 
 def make_experiment(place, dataset, targets, **options):
@@ -86,7 +94,7 @@ def sample_ids(page):
 
 def test_page_begins_with_the_answer_and_its_matrix(browser_thread, visit, grids):
     page = visit(grids, PAGE)
-    answer = page.request.get(f"{grids}/api/experiments/{EXPERIMENT}/answer").json()
+    answer = page.request.get(f"{grids}/api/experiments/latest/answer").json()
     ranking = page.get_by_label("Ranking")
     expect(ranking).to_contain_text(answer["verdict"])
     rows = ranking.locator(".ranks tbody tr")
@@ -97,6 +105,8 @@ def test_page_begins_with_the_answer_and_its_matrix(browser_thread, visit, grids
     expect(matrix.locator(".cell")).to_have_count(4)
     rows.first.get_by_role("link").click()
     expect(page.get_by_label("Verdict")).to_be_visible()
+    page.get_by_role("link", name="All variants").click()
+    expect(rows).to_have_count(4)
 
 
 def test_grid_shows_whole_outputs_and_why_they_got_their_scores(browser_thread, visit, grids):
@@ -154,6 +164,7 @@ def test_samples_are_filtered_and_the_most_disputed_come_first(browser_thread, v
     expect(page.locator(".outputs .sample b")).to_have_text([SAMPLES[LONG_ANSWER]["id"], SAMPLES[7]["id"]])
     page.keyboard.press("Escape")
     page.keyboard.press("0")
+    expect(count).to_contain_text("40 samples")
     page.keyboard.press("s")
     expect(page).to_have_url(re.compile("sort=disagreement"))
     # Two of four is more disputed than one of four.
@@ -211,7 +222,7 @@ def test_thumbs_are_labels(browser_thread, visit, grids, experiment_store):
     page.reload()
     expect(down).to_have_attribute("aria-pressed", "true")
     with open_store(experiment_store) as store:
-        run = next(row for row in store.runs(experiment=EXPERIMENT) if row.facts["label"] == "short / mini")
+        run = store.run("latest/short / mini")
         (label,) = store.labels(run.id)
     assert (label.position, label.metric, label.verdict) == (4, "llm-as-judge", "fail")
     assert (label.author, label.order) == ("ada", "chosen")
@@ -279,22 +290,20 @@ QUERIES = (
 
 @pytest.fixture(scope="module")
 def export(experiment_store, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("export")
-    command = [sys.executable, "-m", "deemster", "view", "--store", experiment_store, "--export", folder, "latest"]
-    subprocess.run(command, check=True, capture_output=True)
-    return folder.as_uri()
+    return exported_page(experiment_store, tmp_path_factory.mktemp("export"))
 
 
 def test_export_answers_as_the_server_does(browser_thread, visit, grids, export):
     online = visit(grids)
-    page = visit(export, "index.html")
+    site = export.split("/index.html")[0]
+    page = visit(site, "index.html")
     page.get_by_role("row", name="4 variants").get_by_role("link").click()
     differing = {}
     for query in QUERIES:
-        place = f"experiments/{EXPERIMENT}/samples?{query}"
+        place = f"experiments/latest/samples?{query}"
         wanted = online.request.get(f"{grids}/api/{place}&limit=6").json()
         page.goto("about:blank")
-        page.goto(f"{export}/index.html{PAGE}?{query}")
+        page.goto(f"{export}?{query}")
         counted = "40 samples" if wanted["matched"] == 40 else f"{wanted['matched']} of 40 samples"
         expect(page.locator(".chips", has_text="samples")).to_contain_text(counted)
         page.locator(".grid[aria-busy=false]").wait_for()
@@ -304,7 +313,7 @@ def test_export_answers_as_the_server_does(browser_thread, visit, grids, export)
             differing[query] = first
     assert differing == {}
     page.goto("about:blank")
-    page.goto(f"{export}/index.html{PAGE}?row=4")
+    page.goto(f"{export}?row=4")
     expect(page.locator(".ranks tbody tr")).to_have_count(4)
     cell(page, 4, 0).get_by_role("button", name="llm-as-judge 0").click()
     expect(page.get_by_role("dialog")).to_contain_text("It does not say where.")
@@ -340,10 +349,9 @@ def hostile(tmp_path_factory):
         },
         metrics=[dm.metric(PAYLOADS[13], quotes=("judge_reason",))(quote)],
     )
-    command = [sys.executable, "-m", "deemster", "view", "--store", folder / "runs.db", "--export", folder / "site"]
-    subprocess.run([*command, "latest"], check=True, capture_output=True)
+    exported = exported_page(folder / "runs.db", folder / "site")
     with viewer_process(folder / "runs.db", "--annotator", PAYLOADS[14]) as address:
-        yield address, folder / "site"
+        yield f"{address}/{PAGE}", exported
 
 
 def quote(expected: str, actual: str) -> dm.MetricScore:
@@ -354,17 +362,16 @@ MARKUP = "script, iframe, img, object, embed, video, math, body, style, template
 
 
 def test_payloads_are_shown_literally_and_nothing_happens(browser_thread, visit, hostile):
-    address, site = hostile
-    for start in (address, f"{site.as_uri()}/index.html"):
-        page = visit(start.removesuffix("/index.html"), "index.html" if start.endswith("html") else "")
+    for start in hostile:
+        site, opened = start.split("#")[0].rsplit("/", 1)
+        page = visit(site, opened)
         for number in (0, len(PAYLOADS) // 2, len(PAYLOADS) - 1):
             page.goto("about:blank")
-            page.goto(f"{start}{'' if start.endswith('html') else '/'}{PAGE}?row={number}&lines=80")
+            page.goto(f"{start}?row={number}&lines=80")
             page.locator(".ranks").wait_for()
             found = cell(page, number, 0)
             expect(found.locator(".text")).to_have_text(re.compile(re.escape(PAYLOADS[number])))
-            if start == address:
-                expect(heads(page).nth(1)).to_contain_text(PAYLOADS[0])
+            expect(heads(page).nth(1)).to_contain_text(PAYLOADS[0])
             found.locator("button.reason").click()
             expect(page.get_by_role("dialog")).to_contain_text(PAYLOADS[13])
             page.keyboard.press("Escape")

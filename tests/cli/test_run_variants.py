@@ -172,6 +172,24 @@ def test_gate_compares_with_a_variant_of_the_same_experiment(folder):
         assert gates == ["pass", "fail"]
 
 
+def test_previous_run_is_that_of_the_same_variant(folder):
+    written(folder, {"suite.yml": SUITE + "gate: { baseline: { compare: previous, margin: 0.5 } }\n"})
+    for _ in range(2):
+        called("run", "suite.yml")
+    first, second = rows()[:3], rows()[3:]
+    assert [row.facts["baseline"]["run"] for row in second] == [row.id for row in first]
+
+
+def test_history_of_a_gate_is_that_of_one_variant(folder):
+    written(folder, {"suite.yml": SUITE + "gate: { baseline: { margin: 0.5 } }\n"})
+    for _ in range(2):
+        called("run", "suite.yml")
+    result = called("audit", "gate", "suite.yml", "--to", "-")
+    read = json.loads(result.stdout)
+    assert "left out" not in result.stdout
+    assert read["runs"] == [row.id for row in rows() if row.facts["label"] == "saved"][::-1]
+
+
 def test_failing_variant_leaves_the_others_whole_and_a_resume_runs_only_what_is_missing(folder):
     written(folder, {"down": ""})
     result, found = answer("--concurrency", "2")

@@ -209,6 +209,7 @@ def test_more_than_four_runs_are_told_about_by_the_best_alone():
     assert ranking.verdict.endswith(" is best: they cannot be told apart with 80 samples.")
     assert len(lines) == 1
     best = ranking.runs[5].run.id
-    assert lines[0].startswith(f"{best} and {ranking.runs[4].run.id} cannot be told apart with 80 samples; about ")
+    assert best in ranking.verdict
+    assert lines[0].startswith("About ")
     needed = {pair.places for pair in ranking.pairs if pair.samples_needed is not None}
     assert needed <= {(place, 5) for place in range(5)}

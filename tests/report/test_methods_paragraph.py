@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import warnings
 
+import msgspec
 import pytest
 
 import deemster as dm
+from deemster.datasets import SelectedPart
 from deemster.models import FakeChat
 from deemster.report.methods_paragraph import _REFERENCES, methods_paragraph
+from deemster.results.metric_summary import CorrectedMean, CorrectedPassRate, CriterionSummary
 from tests.report.runs import full_report
 
 SAMPLES = [
@@ -24,6 +27,13 @@ def written(samples=SAMPLES, metrics=("exact-match",), **more):
         outputs = more.pop("outputs", {sample["id"]: "yes" for sample in SAMPLES})
         target = {} if "target" in more else {"outputs": outputs}
         return methods_paragraph(dm.evaluate(samples, metrics=list(metrics), **target, **more))
+
+
+def changed(**figures):
+    """A report of one metric, with other figures."""
+    report = dm.evaluate(SAMPLES, outputs={sample["id"]: "yes" for sample in SAMPLES}, metrics=["exact-match"])
+    metrics = {name: msgspec.structs.replace(metric, **figures) for name, metric in report.metrics.items()}
+    return msgspec.structs.replace(report, metrics=metrics)
 
 
 def cited(text):
@@ -95,6 +105,31 @@ def test_margin_of_a_baseline_is_described_once_it_is_checked(tmp_path):
     assert "Against the baseline" not in text[0]
     assert "a margin holds where the one-sided lower bound of the difference lies above it" in text[1]
     assert "Holm 1979" in cited(text[1])[1]
+
+
+def test_correction_by_labels_is_described_where_it_gave_a_number():
+    found = CorrectedPassRate(value=0.8, low=0.7, high=0.9, labels=40, mean=CorrectedMean(value=0.8, low=0.7, high=0.9))
+    text = methods_paragraph(changed(pass_rate_corrected=found))
+    assert "was also corrected for the judge's errors on 40 labels of people" in text
+    assert {"Rogan 1978", "Lang 2014", "Angelopoulos 2023"} <= cited(text)[1]
+    assert "corrected" not in methods_paragraph(changed(pass_rate_corrected=CorrectedPassRate(labels=40, note="No.")))
+
+
+def test_criteria_of_a_rubric_are_named():
+    figures = CriterionSummary(
+        n=8, n_judged=8, n_abstained=0, n_failed=0, mean=1.0, mean_interval=None, mean_agreement=None
+    )
+    text = methods_paragraph(changed(criteria={"facts": figures, "tone": figures}))
+    assert "The rubric of exact-match has the criteria <code>facts</code> and <code>tone</code>." in text
+
+
+def test_part_and_unfinished_run_say_so():
+    report = changed()
+    part = SelectedPart(samples=8, of=80, selection="--sample 8")
+    run = msgspec.structs.replace(report.run, part=part, status="incomplete", reason="the budget")
+    text = methods_paragraph(msgspec.structs.replace(report, run=run))
+    assert "They are a part of 80 samples, selected by <code>--sample 8</code>." in text
+    assert "The run is incomplete: <code>the budget</code>." in text
 
 
 def test_text_of_a_user_is_escaped():

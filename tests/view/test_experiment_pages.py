@@ -10,9 +10,10 @@ import pytest
 import deemster as dm
 from deemster.comparison.experiment_source import stored_experiment
 from deemster.store import open_store
-from tests.builders.experiments import EXPERIMENT, store_experiment
+from tests.builders.experiments import store_experiment
 from tests.view.viewer_client import running_viewer
 
+EXPERIMENT = "latest"
 SAMPLES = [
     {"id": f"q{place}", "input": {"question": f"How many is {place}?"}, "expected_output": f"It is {place}."}
     for place in range(8)
@@ -71,7 +72,7 @@ def test_page_names_variants_in_their_order_with_what_their_runs_came_to(client)
 def test_answer_is_that_of_the_command_with_its_sentences(client, place):
     answer = client.get(f"experiments/{EXPERIMENT}/answer")
     with open_store(place) as store:
-        wanted = stored_experiment(store, EXPERIMENT)
+        wanted = stored_experiment(store, store.find_experiment(EXPERIMENT))
     assert answer | json.loads(wanted.to_json()) == answer
     assert answer["verdict"] == wanted.verdict
     assert [entry["run"]["label"] for entry in answer["ranking"]["runs"]] == list(TARGETS)
@@ -158,7 +159,7 @@ def test_list_has_the_runs_of_an_experiment_in_one_line(client):
     found = client.get("runs?limit=1&offset=1")
     assert (found["total"], found["lines"]) == (4, 2)
     assert {run["label"] for run in found["runs"]} == set(TARGETS)
-    assert {run["experiment"] for run in found["runs"]} == {EXPERIMENT}
+    assert {run["experiment"] for run in found["runs"]} == {client.get(f"experiments/{EXPERIMENT}")["id"]}
     assert [run["experiment"] for run in client.get("runs?limit=1")["runs"]] == [None]
 
 

@@ -13,7 +13,7 @@ import deemster as dm
 from deemster.errors import ReportError
 from deemster.store import open_store
 from deemster.view.static_export import export_viewer
-from tests.builders.experiments import EXPERIMENT, store_experiment
+from tests.builders.experiments import store_experiment
 from tests.cli.workspace import called
 from tests.view.viewer_client import running_viewer
 from tests.view.xss_payloads import PAYLOADS
@@ -190,19 +190,28 @@ def two_tones(tmp_path_factory):
 
 def test_export_of_an_experiment_holds_its_page(two_tones, tmp_path):
     export_viewer(two_tones, ["latest"], tmp_path / "out")
-    at = f"experiments/{EXPERIMENT}"
+    at = f"experiments/{two_tones.find_experiment('latest')}"
     with running_viewer(two_tones) as client:
         for name in ("", "/answer"):
             assert read(tmp_path / "out", f"{at}{name}.js")[1] == client.get(f"{at}{name}")
         rows = client.get(f"{at}/samples?limit=60")["rows"]
     exported = [row for chunk in (0, 1) for row in read(tmp_path / "out", f"{at}/rows/{chunk}.js")[1]]
     assert exported == rows
+    assert {run["experiment"] for run in read(tmp_path / "out", "runs.js")[1]["runs"]} == {at.split("/")[1]}
     assert not (tmp_path / "out" / "data" / "compare").exists()
+
+
+def test_runs_of_an_experiment_that_is_not_exported_do_not_name_it(two_tones, tmp_path):
+    export_viewer(two_tones, ["latest/calm", "latest/loud"], tmp_path / "out")
+    runs = read(tmp_path / "out", "runs.js")[1]["runs"]
+    assert [run["experiment"] for run in runs] == [None, None]
+    assert read(tmp_path / "out", f"runs/{runs[0]['id']}.js")[1]["experiment"] is None
+    assert not (tmp_path / "out" / "data" / "experiments").exists()
 
 
 @pytest.mark.parametrize(("without_text", "shown"), [(False, {"input", "expected", "output"}), (True, set())])
 def test_texts_of_an_experiment_are_shown_unless_they_are_left_out(two_tones, tmp_path, without_text, shown):
-    export_viewer(two_tones, [EXPERIMENT], tmp_path / "out", without_text=without_text)
+    export_viewer(two_tones, [two_tones.find_experiment("latest")], tmp_path / "out", without_text=without_text)
     text = "\n".join(path.read_text(encoding="utf-8") for path in (tmp_path / "out" / "data").rglob("*.js")).lower()
     assert {name for name, canary in CANARIES.items() if canary in text} == shown
     assert "calm" in text

@@ -1,9 +1,19 @@
 /** The heights of the rows of a long table: measured where a row was on screen, estimated elsewhere. */
 
+export interface RowHeight {
+  index: number;
+  height: number;
+}
+
+/** After so many rows the estimate stays as it is: the scroll bar would jump with every change. */
+const ENOUGH = 20;
+
 export class RowHeights {
   #heights: Float64Array;
   #offsets: Float64Array;
   #estimate: number;
+  #known = 0;
+  #sumOfKnown = 0;
   #isCurrent = false;
 
   constructor(count: number, estimate: number) {
@@ -16,14 +26,25 @@ export class RowHeights {
     return this.#heights.length;
   }
 
-  /** Note the height of a row; by how much it differs from what was thought. */
-  measure(index: number, height: number): number {
-    if (index >= this.count) return 0;
-    const before = this.#heights[index] || this.#estimate;
-    if (height === before && this.#heights[index]) return 0;
-    this.#heights[index] = height;
-    this.#isCurrent = false;
-    return height - before;
+  /** Note the heights of rows; whether any of them is new. Other rows are thought to be as high as the first ones on average. */
+  measure(rows: RowHeight[]): boolean {
+    let isNew = false;
+    for (const { index, height } of rows) {
+      if (index >= this.count || height === this.#heights[index]) continue;
+      if (this.#heights[index] === 0 && this.#known < ENOUGH) {
+        this.#known++;
+        this.#sumOfKnown += height;
+        this.#estimate = this.#sumOfKnown / this.#known;
+      }
+      this.#heights[index] = height;
+      isNew = true;
+    }
+    if (isNew) this.#isCurrent = false;
+    return isNew;
+  }
+
+  height(index: number): number {
+    return this.#heights[index] || this.#estimate;
   }
 
   /** Where a row begins; for the number of rows, where the last one ends. */
@@ -47,7 +68,7 @@ export class RowHeights {
 
   #sum(): void {
     if (this.#isCurrent) return;
-    for (let index = 0; index < this.count; index++) this.#offsets[index + 1] = this.#offsets[index] + (this.#heights[index] || this.#estimate);
+    for (let index = 0; index < this.count; index++) this.#offsets[index + 1] = this.#offsets[index] + this.height(index);
     this.#isCurrent = true;
   }
 }

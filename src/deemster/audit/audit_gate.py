@@ -126,7 +126,8 @@ def stored_runs(
         rows = [store.run(name, kind="run") for name in names]
     else:
         found = store.runs(suite=suite, dataset=dataset, kind="run", status="complete")
-        rows = [row for row in found if "part" not in row.facts and row.samples]
+        whole = [row for row in found if "part" not in row.facts and row.samples]
+        rows = [row for row in whole if row.series == whole[0].series]
     notes = []
     if len(rows) > _MOST_RUNS:
         notes.append(f"Only the newest {_MOST_RUNS} of {plural(len(rows), 'stored run')} are read.")

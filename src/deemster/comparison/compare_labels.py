@@ -68,7 +68,8 @@ def labels_in_viewer(*runs: RunSource) -> Iterator[HumanLabel]:
         if run.stored is None or not any(label.verdict is not None for label in run.stored[0].labels(run.stored[1])):
             continue
         labels = read_run_labels(VIEWER, run.stored, warn=lambda _: None)
-        yield from (label for label in labels if label.is_drawn)
+        # A label of another shape, such as an option, is about something else than the metric as a whole.
+        yield from (label for label in labels if label.is_drawn and isinstance(label.verdict, float))
 
 
 def read_both_labels(

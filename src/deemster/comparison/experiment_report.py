@@ -163,8 +163,7 @@ def _gaps(contrasts: Sequence[LevelContrast]) -> TextLine:
 
 
 def _combination(levels: Mapping[str, str]) -> TextLine:
-    parts = [(DataText(factor), " ", DataText(level)) for factor, level in levels.items()]
-    return join_parts(parts) if parts else ("all of it",)
+    return join_parts([(DataText(factor), " ", DataText(level)) for factor, level in levels.items()])
 
 
 def _interaction_lines(experiment: Experiment, interaction: Interaction) -> Iterator[TextLine]:

@@ -200,7 +200,9 @@ class _SameOutputs:
         """The cohorts of the candidate that are not all of it, with their rows among the judged outputs."""
         positions = self._joined.after[samples]
         for tag, members in self._after.marks.cohorts:
-            rows = np.flatnonzero(np.isin(positions, members))
+            is_member = np.zeros(self._after.marks.samples, dtype=np.bool_)
+            is_member[members] = True
+            rows = np.flatnonzero(is_member[positions])
             if 0 < len(rows) < len(samples):
                 yield cohort_label(tag), rows
 

@@ -132,11 +132,12 @@ def _pairs_with(ranking: Ranking, place: int) -> list[RankedPair]:
 
 def leading_lines(ranking: Ranking) -> list[TextLine]:
     """What cannot be told apart from the run with the highest pass-rate, and how many samples would tell."""
-    if len(ranking.runs) == 1:
-        return []
-    if len(ranking.runs) == 2:
-        return _needed_of_two(ranking.pairs[0])
-    return [(*line, ".") for line in _open(ranking, places_by_rate(ranking)[:1])]
+    highest = places_by_rate(ranking)[0]
+    open_pairs = [pair for pair in _pairs_with(ranking, highest) if pair.worse is None]
+    if len(open_pairs) == 1 and len(leading_places(ranking)) == 2:
+        # That these two cannot be told apart is in the verdict.
+        return _needed_of_two(open_pairs[0])
+    return [(*line, ".") for line in _open(ranking, [highest])]
 
 
 def further_lines(ranking: Ranking) -> list[TextLine]:
@@ -262,10 +263,10 @@ def warning_lines(ranking: Ranking) -> list[TextLine]:
 
 
 def ranks_note(ranking: Ranking) -> str:
-    """What the ranks mean, and what counts as passing."""
+    """What the ranks and the columns mean, and what counts as passing."""
     return (
         f"All ranks hold together with {_level(ranking.confidence)} confidence. "
-        "What has no output or no score counts as not passing."
+        "Under a metric stands its mean score. What has no output or no score counts as not passing."
     )
 
 

@@ -378,4 +378,5 @@ def _runs_before(store: Store, row: RunRow) -> Iterator[RunRow]:
     """The complete runs of the same suite before a run, the newest first."""
     runs = iter(store.runs(suite=row.suite, dataset=row.dataset, kind="run"))
     older = (run for run in dropwhile(lambda run: run.id != row.id, runs) if run.id != row.id)
-    return islice((run for run in older if run.suite == row.suite and run.status == "complete"), _MOST_EARLIER)
+    alike = (run for run in older if (run.suite, run.series) == (row.suite, row.series) and run.status == "complete")
+    return islice(alike, _MOST_EARLIER)

@@ -89,10 +89,9 @@ def _find(rules: BaselineRules, job: Evaluation, store: Store | None) -> PinnedB
 
 def _is_before(row: RunRow, job: Evaluation) -> bool:
     """Whether a run may be one before: of the same suite, and of another experiment under the same name."""
-    if row.suite != job.suite:
-        return False
-    is_of_experiment = job.experiment is not None
-    return not is_of_experiment or (row.experiment != job.experiment and row.facts.get("label") == job.label)
+    series = None if job.experiment is None else job.label
+    is_beside = row.experiment is not None and row.experiment == job.experiment
+    return row.suite == job.suite and row.series == series and not is_beside
 
 
 def compare_with_baseline(

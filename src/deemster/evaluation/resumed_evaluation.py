@@ -81,10 +81,11 @@ def find_resumed_run(storage: StoredOrNot, *, suite: str | None, dataset: Datase
         return NewRun()
     selection = None if dataset.part is None else dataset.part.selection
 
-    def is_same_part(row: RunRow) -> bool:
-        return row.identity.get("part") == selection or report_facts(row).until_decided
+    def is_alike(row: RunRow) -> bool:
+        is_same_part = row.identity.get("part") == selection or report_facts(row).until_decided
+        return is_same_part and row.experiment is None
 
-    row = find_resumed(storage, kind="run", suite=suite, dataset=dataset.name, accept=is_same_part)
+    row = find_resumed(storage, kind="run", suite=suite, dataset=dataset.name, accept=is_alike)
     return NewRun() if row is None else ResumedRun(storage.store, row)
 
 

@@ -167,6 +167,13 @@ class Suite(NamedTuple):
         file = self.document.file
         return None if file is None else {"file": str(Path(file).resolve()), "document": self.document.value}
 
+    @property
+    def missing_target(self) -> str:
+        """What to say where one target is wanted, and there is none."""
+        if self.variants is not None:
+            return "This suite has `variants`, and one target is wanted here: a suite whose `target` is one of them."
+        return "There is no `target`. Name one, or give saved `outputs` (`--outputs FILE`)."
+
     def called_with(self, calls: ModelCalls) -> Suite:
         """The same, where a call says cache, budget and network; whose prompts are stored stays as it is."""
         return self._replace(calls=calls._replace(keep_prompts=self.calls.keep_prompts))

@@ -93,8 +93,7 @@ def resolve_target(suite: Suite, *, target: Any, outputs: GivenOutputs | None, o
         made: Target = as_target(target)
         return _allowed_target(made, offline=offline)
     if suite.target is None:
-        message = "There is no `target`. Name one, or give saved `outputs` (`--outputs FILE`)."
-        raise ConfigurationError(Issue(message, suite.document.where(())))
+        raise ConfigurationError(Issue(suite.missing_target, suite.document.where(())))
 
     declared = suite.target
     load = partial(import_object, called="The target", search=suite.folder, group=TARGETS)

@@ -251,12 +251,13 @@ def read_allowance(value: Any) -> Allowance:
     )
 
 
-def read_gate(value: Any, *, document: Located = NO_DOCUMENT) -> GateRules:
+def read_gate(value: Any, *, document: Located = NO_DOCUMENT, of_run: bool = False) -> GateRules:
     """Read a gate.
 
     Args:
         value: The `gate` section of a suite as plain data, or a ``Gate``.
         document: The suite, for the lines of issues and rules.
+        of_run: Whether a run is held to it, which has no variants.
 
     Raises:
         ConfigurationError: Something in it cannot be used; all issues are listed.
@@ -264,7 +265,7 @@ def read_gate(value: Any, *, document: Located = NO_DOCUMENT) -> GateRules:
     if isinstance(value, Gate):
         value = msgspec.to_builtins(value)
     issues = shape_issues(value, Gate, document=document, path=("gate",))
-    if not issues and "variants" in value:
+    if not issues and of_run and "variants" in value:
         issues = [Issue("`gate.variants` is for a suite that has `variants`.", document.where(("gate", "variants")))]
     if issues:
         raise ConfigurationError(issues)
@@ -303,7 +304,7 @@ class _Reader:
                 self.min_samples[str(cohort)] = (entry, self._where(here))
             elif key == _MAX_UNSCORED:
                 self.rules.append(_unscored_rule(self.allowance(entry), self._where(here)))
-            elif key not in ("on", "decision", "baseline", "k"):
+            elif key not in ("variants", "on", "decision", "baseline", "k"):
                 name = ".".join(map(str, here))
                 upper = key.startswith("max_")
                 k = self._k if key[4:] in REPEATED else None

@@ -77,14 +77,6 @@ DRY_RUN = NoAnswer(cause="not_run", message="This is a dry run: no model is aske
 _ONE_CALL = Usage()
 
 
-def role_limiter(
-    role: Role, *, elapsed_s: Callable[[], float], sleep: Callable[[float], Awaitable[None]]
-) -> RateLimiter:
-    """A rate limiter with the limits of a role."""
-    low, high = role.bounds
-    return RateLimiter(low, high, rpm=role.rpm, tpm=role.tpm, elapsed_s=elapsed_s, sleep=sleep)
-
-
 class ModelCaller(Generic[_V]):
     """Makes the calls of one role.
 
@@ -120,7 +112,10 @@ class ModelCaller(Generic[_V]):
         self.role = role
         self.usage = UsageTotal()
         self.planned = PlannedCalls()
-        self.limiter: CallLimiter = limiter or role_limiter(role, elapsed_s=context.elapsed_s, sleep=context.sleep)
+        low, high = role.bounds
+        self.limiter: CallLimiter = limiter or RateLimiter(
+            low, high, rpm=role.rpm, tpm=role.tpm, elapsed_s=context.elapsed_s, sleep=context.sleep
+        )
 
         self._read = read
         self.measure = measure
@@ -138,7 +133,7 @@ class ModelCaller(Generic[_V]):
         self.needs_size = self.limiter.counts_tokens or context.budget is not None or self.logs_calls
 
         self._threads: WorkerThreads | None = None
-        self._send = method if inspect.iscoroutinefunction(method) else self._in_thread(method, role.bounds[1])
+        self._send = method if inspect.iscoroutinefunction(method) else self._in_thread(method, high)
 
     async def call(self, payload: Any, *, key: bytes, keep: Keep[_V] | None = None) -> CallAnswer[_V] | CallFailure:
         """Make one call, with as many attempts as the role's settings allow.

@@ -10,15 +10,24 @@ from typing import Any
 from deemster.models.answer_cache import Cache
 from deemster.models.budget import Budget, UsageBound
 from deemster.models.clock import Clock, span_clock
-from deemster.models.model_call import role_limiter
 from deemster.models.model_roles import Role
-from deemster.models.rate_limiter import LimiterState, RateLimiter
-from deemster.models.shared_calls import CallBudget, Claim
+from deemster.models.rate_limiter import RateLimiter
+from deemster.models.shared_calls import CallBudget, CallLimiter, Claim
 from deemster.records import Answer
 
 
 class _LentCache(Cache):
     """A cache that several gateways use; none of them closes it. What is garbage closes itself."""
+
+    def close(self) -> None:
+        """Leave it open for the others."""
+
+
+class _LentLimiter(RateLimiter):
+    """A rate limiter that several runs share. Requests of one that is halted wait, too, until they are next."""
+
+    def let_all_pass(self) -> None:
+        """Keep the order: others wait too."""
 
     def close(self) -> None:
         """Leave it open for the others."""
@@ -46,7 +55,7 @@ class SideBySideCalls:
 
     def __init__(self, roles: Mapping[str, Role], *, clock: Clock, cache: Any, budget: Budget | None) -> None:
         self._roles, self._clock = roles, clock
-        self._limiters: dict[str, RateLimiter] = {}
+        self._limiters: dict[str, _LentLimiter] = {}
         self.runs: set[str | None] = set()
         self.spendings: list[Budget] = []
         self._asking: dict[bytes, asyncio.Future[Answer | None]] = {}
@@ -58,12 +67,15 @@ class SideBySideCalls:
         """What one of the runs holds of it."""
         return RunCalls(self)
 
-    def limiter(self, role: str) -> RateLimiter:
+    def limiter(self, name: str) -> CallLimiter:
         """The rate limiter of a role."""
-        if role not in self._limiters:
-            elapsed_s = span_clock(self._clock)
-            self._limiters[role] = role_limiter(self._roles[role], elapsed_s=elapsed_s, sleep=self._clock.sleep)
-        return self._limiters[role]
+        if name not in self._limiters:
+            role, clock = self._roles[name], self._clock
+            low, high = role.bounds
+            self._limiters[name] = _LentLimiter(
+                low, high, rpm=role.rpm, tpm=role.tpm, elapsed_s=span_clock(clock), sleep=clock.sleep
+            )
+        return self._limiters[name]
 
     async def claim(self, key: bytes) -> Claim:
         """Wait for the answer to a question that another run asks; without one, this run is to ask it."""
@@ -80,11 +92,6 @@ class SideBySideCalls:
         if asking is not None:
             asking.set_result(answer)
 
-    def close(self) -> None:
-        """Wake no more requests that wait."""
-        for limiter in self._limiters.values():
-            limiter.close()
-
 
 class RunCalls:
     """What one run holds of the calls that it shares.
@@ -93,9 +100,12 @@ class RunCalls:
         shared: What all of them share.
 
     Attributes:
+        keeps_clients: True: all ask by the same clients.
         cache: Answers kept on disk; None for none.
         answers: Answers that no file keeps.
     """
+
+    keeps_clients = True
 
     def __init__(self, shared: SideBySideCalls) -> None:
         self._shared = shared
@@ -122,9 +132,9 @@ class RunCalls:
         self._shared.spendings.append(spending)
         return _RunBudget(self._shared.budget, spending, self._shared.spendings)
 
-    def limiter(self, role: str) -> _RunLimiter:
+    def limiter(self, role: str) -> CallLimiter:
         """The rate limiter of a role."""
-        return _RunLimiter(self._shared.limiter(role))
+        return self._shared.limiter(role)
 
     async def claim(self, key: bytes) -> Claim:
         """Learn the answer to a question, or that this run is to ask it."""
@@ -178,84 +188,3 @@ class _RunBudget:
         """Count what was used without being set aside first."""
         self._common.charge(used)
         self._spending.charge(used)
-
-
-class _RunLimiter:
-    """The rate limiter of one role, which several runs share.
-
-    Args:
-        common: The limiter.
-    """
-
-    def __init__(self, common: RateLimiter) -> None:
-        self._common = common
-        self._lets_all_pass = asyncio.Event()
-        # Requests that passed without leave, because nothing of this run is sent any more.
-        self._unsent: set[asyncio.Task[Any] | None] = set()
-
-    @property
-    def state(self) -> LimiterState:
-        """What it allows all runs at the moment."""
-        return self._common.state
-
-    @property
-    def counts_tokens(self) -> bool:
-        """Whether the number of tokens matters."""
-        return self._common.counts_tokens
-
-    @property
-    def reductions(self) -> int:
-        """How often concurrency was halved."""
-        return self._common.reductions
-
-    def try_enter(self, tokens: float = 0.0) -> bool:
-        """Enter a request if it may be sent at once."""
-        return not self._lets_all_pass.is_set() and self._common.try_enter(tokens)
-
-    async def enter(self, tokens: float = 0.0, *, first: bool = True) -> int:
-        """Wait for leave to send a request, or until nothing of this run is sent any more."""
-        if self.try_enter(tokens):
-            return self.reductions
-        entering = asyncio.ensure_future(self._common.enter(tokens, first=first))
-        passing = asyncio.ensure_future(self._lets_all_pass.wait())
-        try:
-            await asyncio.wait([entering, passing], return_when=asyncio.FIRST_COMPLETED)
-        except asyncio.CancelledError:
-            if entering.done() and not entering.cancelled():
-                self._common.leave(tokens)
-            raise
-        finally:
-            passing.cancel()
-            entering.cancel()
-
-        if entering.done():
-            return entering.result()
-        self._unsent.add(asyncio.current_task())
-        return self.reductions
-
-    def leave(self, unused: float = 0.0) -> None:
-        """End a request that had entered."""
-        task = asyncio.current_task()
-        if task in self._unsent:
-            self._unsent.discard(task)
-        else:
-            self._common.leave(unused)
-
-    def record_answer(self) -> None:
-        """Allow more, because a request was answered."""
-        self._common.record_answer()
-
-    def record_limit(self, entered: int, *, wait_s: float) -> None:
-        """Allow fewer after a 429, for all runs."""
-        self._common.record_limit(entered, wait_s=wait_s)
-
-    def record_exhaustion(self, entered: int) -> None:
-        """Allow fewer, because this machine has no room for the connections."""
-        self._common.record_exhaustion(entered)
-
-    def let_all_pass(self) -> None:
-        """Let all requests of this run pass; each finds that nothing is sent any more."""
-        self._lets_all_pass.set()
-
-    def close(self) -> None:
-        """Close nothing: other runs may wait."""

@@ -382,8 +382,11 @@ def read_columns(
     """
     table = MarkTable(cards, samples=row.samples, repetitions=row.repetitions)
     columns = read_samples(store, row, table)
-    marked = (execution for execution in store.executions(row.id, scoring=scoring) if execution.marks)
-    for batch in batches(marked):
+    executions = store.executions(row.id, scoring=scoring)
+    if scoring is not None:
+        # It may not have marked what came later.
+        executions = (execution for execution in executions if execution.marks)
+    for batch in batches(executions):
         table.add(batch)
     return table, columns
 

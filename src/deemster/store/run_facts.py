@@ -102,6 +102,11 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
         """What follows from its kind."""
         return TRAITS[self.kind]
 
+    @property
+    def series(self) -> str | None:
+        """Its name in its experiment, under which later ones have its like; None for a run of its own."""
+        return None if self.experiment is None else str(self.facts.get("label"))
+
 
 class RunEnd(NamedTuple):
     """How a run, or a further scoring of it, ended.
