@@ -133,6 +133,20 @@ def test_same_question_of_two_variants_is_asked_once_and_counts_for_both():
     assert one == other
 
 
+def test_variants_ask_the_same_clients_which_are_closed_once_at_the_end():
+    class Judge(FakeChat):
+        closed = 0
+
+        async def close(self):
+            self.closed += 1
+            self.asked_when_closed = len(self.asked)
+
+    judge = Judge(lambda ask: f'{{"reason": "so", "score": {crc32(str(ask.messages).encode()) % 2}}}')
+    outputs = {name: SavedOutputs({sample["id"]: f"{name} {sample['id']}" for sample in SAMPLES}) for name in "abc"}
+    dm.evaluate_variants(SAMPLES, outputs, metrics=["llm-as-judge"], models={"judge": judge})
+    assert (judge.closed, judge.asked_when_closed) == (1, 72)
+
+
 def test_target_that_crashes_leaves_the_others_whole():
     def crash(question):
         raise OSError("down")

@@ -190,6 +190,8 @@ def _print(comparison: Comparison, confirmation: Confirmation | None, steps: Ite
 def _next_steps(comparison: Comparison, baseline: str, candidate: str, store: str) -> Iterator[str]:
     """The commands that show more of what a comparison shows first."""
     flag = "" if store == find_store() else f" --store {store}"
+    if comparison.judge_change is not None and comparison.judge_change.answer == "interchangeable":
+        yield f"deemster baseline {shlex.quote(candidate)}{flag}"
     worst = next((example.id for example in comparison.examples if example.status == "newly_failing"), None)
     if worst is not None:
         yield f"deemster show {shlex.quote(candidate)} {shlex.quote(worst)}{flag}"

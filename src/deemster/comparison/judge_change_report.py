@@ -17,6 +17,7 @@ from deemster.text.text_sections import (
     DataText,
     MetricName,
     PassageText,
+    SentenceText,
     TextDetail,
     TextField,
     TextLine,
@@ -44,9 +45,18 @@ def judge_change_sections(comparison: Comparison, *, full: bool) -> Iterator[Tex
     change = comparison.judge_change
     if change is None:
         return
-    for name, metric in change.metrics.items():
-        yield _numbers(comparison, name, metric, full=full)
-        yield from _flips(name, metric, full=full)
+    shown = list(change.metrics) if full else [change.deciding]
+    for name in shown:
+        yield _numbers(comparison, name, change.metrics[name], full=full)
+        yield from _flips(name, change.metrics[name], full=full)
+
+    others: list[TextLine] = [
+        (MetricName(name), f": {metric.answer.replace('-', ' ')}, since ", SentenceText(metric.because), ".")
+        for name, metric in change.metrics.items()
+        if name not in shown
+    ]
+    if others:
+        yield TextSection(("Other metrics whose judge changed (all: `--full`)",), others, key="judge-change")
     yield from _past_decisions(change)
 
 
@@ -68,7 +78,7 @@ def _numbers(comparison: Comparison, name: str, metric: MetricJudgeChange, *, fu
     left_out = f"; {metric.left_out:,} that only one scored left out" if metric.left_out else ""
     after = [*_agreement(metric), *_people(metric), *_exchange(metric)]
     title = (MetricName(name), f"{outputs}{left_out}")
-    lines: list[TextLine] = [(DataText(f"What changed: {metric.changed}."),)] if full and metric.changed else []
+    lines: list[TextLine] = [("What changed: ", SentenceText(metric.changed), ".")] if full and metric.changed else []
     return TextSection(title, lines, table, after=after, key="judge-change", is_short=True)
 
 

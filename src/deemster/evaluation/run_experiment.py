@@ -24,6 +24,7 @@ from deemster.evaluation.run_evaluation import run_evaluation
 from deemster.evaluation.suite import Suite
 from deemster.evaluation.variants import Variant, VariantGates, choose_variants, suite_variants
 from deemster.models.clock import Clock, clock_from_environment
+from deemster.models.gateway import close_clients
 from deemster.models.side_by_side_calls import SideBySideCalls
 from deemster.records import Usage
 from deemster.records.usage import sum_usage
@@ -243,13 +244,16 @@ def _new_id(suite: Suite, parts: Sequence[str], store: Store | None) -> str:
 def _beside_others(arm: Arm, arms: Sequence[Arm]) -> Arm:
     """A variant as it runs beside the others: all of them have as many calls under way as one alone would have.
 
-    Its run has no time of its own. The cases that watch the judges are judged for the first variant.
+    They ask the same clients. Its run has no time of its own. Cases that watch the judges are judged for the first one.
     """
     evaluation = arm.evaluation
     plan = evaluation.plan
     if not isinstance(plan.target, SavedOutputs):
         plan = plan._replace(most_calls=-(-plan.target_concurrency // len(arms)))
-    access = evaluation.access if arm is arms[0] else evaluation.access.without_anchors()
+    access = arms[-1].evaluation.access.without_anchors()
+    if arm is arms[0] and any(role.anchors is not None for role in evaluation.access.roles.values()):
+        # They are judged once its run is over, which closes the clients.
+        access = evaluation.access
     return arm._replace(evaluation=evaluation._replace(plan=plan._replace(timeout_s=None), access=access))
 
 
@@ -286,7 +290,7 @@ async def run_experiment(
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from None
     finally:
-        running.close()
+        await running.close()
     return [started[place].result() for place in range(len(checked))]
 
 
@@ -401,8 +405,9 @@ class _SideBySide:
         for stop in self._stops:
             stop.request(reason)
 
-    def close(self) -> None:
-        """Tell the last warnings."""
+    async def close(self) -> None:
+        """Close the clients of models, and tell the last warnings."""
+        await close_clients(role for arm in self._arms for role in arm.evaluation.access.roles.values())
         self._warnings.tell()
 
     def _stop_others(self) -> None:
@@ -417,8 +422,7 @@ class _SideBySide:
 
 def _open_calls(arms: Sequence[Arm], clock: Clock) -> SideBySideCalls:
     """What the runs share of their calls."""
-    roles = {name: role for arm in arms for name, role in arm.evaluation.access.roles.items()}
-    limits = arms[0].evaluation.access.calls
+    roles, limits = arms[0].evaluation.access
     return SideBySideCalls(roles, clock=clock, cache=limits.cache, budget=limits.budget())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import Any, Self
@@ -65,14 +65,8 @@ class Gateway:
             except ConfigurationError as error_on_close:
                 self._context.report_issue(str(error_on_close))
         self._context.run_cache.close()
-        closed: set[int] = set()
-        for role in self._roles.values():
-            close = getattr(role.client, "close", None)
-            if callable(close) and id(role.client) not in closed:
-                closed.add(id(role.client))
-                ending = close()
-                if inspect.isawaitable(ending):
-                    await ending
+        if self._context.shared is None or not self._context.shared.keeps_clients:
+            await close_clients(self._roles.values())
 
     async def answers(self, requests: Sequence[Request]) -> list[Reply]:
         """Answer one round of requests.
@@ -232,6 +226,16 @@ class Gateway:
                 )
                 for name in unpriced
             )
+
+
+async def close_clients(roles: Iterable[Role]) -> None:
+    """Close the clients of some roles, each once."""
+    for client in {id(role.client): role.client for role in roles}.values():
+        close = getattr(client, "close", None)
+        if callable(close):
+            ending = close()
+            if inspect.isawaitable(ending):
+                await ending
 
 
 async def _no_method(_: Any) -> None:

@@ -76,6 +76,11 @@ class SharedCalls(Protocol):
     """What the gateways of one run share across processes, or those of several runs in one process."""
 
     @property
+    def keeps_clients(self) -> bool:
+        """Whether the clients of models are shared, so that no gateway closes them."""
+        ...
+
+    @property
     def cache(self) -> Cache | None:
         """Answers kept on disk; None for none here."""
         ...

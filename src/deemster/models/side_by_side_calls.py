@@ -100,9 +100,12 @@ class RunCalls:
         shared: What all of them share.
 
     Attributes:
+        keeps_clients: True: all ask by the same clients.
         cache: Answers kept on disk; None for none.
         answers: Answers that no file keeps.
     """
+
+    keeps_clients = True
 
     def __init__(self, shared: SideBySideCalls) -> None:
         self._shared = shared

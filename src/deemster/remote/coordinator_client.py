@@ -24,10 +24,12 @@ class CoordinatorClient:
         budget: US dollars and tokens that must not be passed; None for no limit.
 
     Attributes:
+        keeps_clients: False: each worker has its own.
         cache: None: the coordinator holds it.
         answers: None: likewise.
     """
 
+    keeps_clients = False
     cache: None = None
     answers: None = None
 
