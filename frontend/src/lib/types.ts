@@ -148,6 +148,7 @@ export interface Usage {
 
 export interface RunReport {
   kind: string;
+  experiment: string | null;
   label: string | null;
   target: string | null;
   is_baseline: boolean;
