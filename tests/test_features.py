@@ -126,6 +126,7 @@ FEATURES = {
     "change of judge": Feature(
         ("comparison/judge_change*", "comparison/judged_outputs", "stats/score_link"),
         (
+            "comparison/_comparison_page",
             "comparison/comparison",
             "comparison/comparison_sections",
             "comparison/comparison_verdict",

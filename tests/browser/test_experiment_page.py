@@ -105,6 +105,8 @@ def test_page_begins_with_the_answer_and_its_matrix(browser_thread, visit, grids
     expect(matrix.locator(".cell")).to_have_count(4)
     rows.first.get_by_role("link").click()
     expect(page.get_by_label("Verdict")).to_be_visible()
+    page.get_by_role("link", name="All variants").click()
+    expect(rows).to_have_count(4)
 
 
 def test_grid_shows_whole_outputs_and_why_they_got_their_scores(browser_thread, visit, grids):

@@ -40,6 +40,11 @@ def judge(name, shift):
 kind = judge("kind-1", 0.0)
 twin = judge("twin-1", 0.0)
 strict = judge("strict-1", -0.12)
+upside = dm.models.FakeChat(
+    lambda ask: {"reason": "Upside down.", "score": round(1 - quality(ask), 3)},
+    model="up-1",
+    identity={"model": "up-1"},
+)
 
 
 def suite(name, threshold=0.7):
@@ -108,6 +113,16 @@ def test_few_outputs_drawn_at_random_are_inconclusive_and_cost_that_many_calls(s
     )
 
 
+def test_part_that_is_not_comparable_names_no_command_that_would_be_refused(shop):
+    Path("upside.yml").write_text(Path("kind.yml").read_text().replace(":kind", ":upside"))
+    called("run", "upside.yml", "--outputs", "old", "--sample", "120", "--quiet", "--name", "part")
+    assert first_line("old", "part") == (
+        "Not comparable: let the new judge judge all outputs, and make that the new baseline."
+    )
+    called("run", "upside.yml", "--outputs", "old", "--quiet", "--name", "whole")
+    assert first_line("old", "whole").startswith("Not comparable: start a new baseline: `deemster baseline 2")
+
+
 def test_requirement_needs_another_judge(shop):
     done = called("compare", "old", "old", "--require", "linked")
     assert (done.exit_code, "two judges of the same outputs" in done.stderr) == (2, True)
@@ -127,7 +142,9 @@ def test_every_form_of_a_comparison_says_what_the_old_numbers_are_worth(shop):
         text = Path(file).read_text()
         assert "Linked: for" in text
         assert "in place of 0.70" in text
-    assert "strict-1 read it." in Path("c.html").read_text()
+    page = Path("c.html").read_text()
+    assert "strict-1 read it." in page
+    assert "pass under the old judge only" in page
 
     assert load_comparison("c.json").to_json() == Path("c.json").read_text() == dm.compare("old", "new").to_json()
 

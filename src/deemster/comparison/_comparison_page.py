@@ -28,6 +28,7 @@ from deemster.text.text_sections import (
 
 if TYPE_CHECKING:
     from deemster.comparison.comparison import Comparison
+    from deemster.comparison.judge_change import MetricJudgeChange
     from deemster.results.compared_numbers import Difference
 
 # The order of a page: what became of samples, then what it means.
@@ -53,18 +54,34 @@ def comparison_page(comparison: Comparison) -> str:
     plot = _sample_plot(comparison)
     if plot is not None:
         sections = [section._replace(figures=[plot]) if section.key == "samples" else section for section in sections]
-    tiles = [
-        _change_tile("mean pass-rate", comparison.macro_f1),
-        _change_tile("every metric passed", comparison.pass_rate),
-        Tile("broke", f"{comparison.table.newly_failing:,}", f"of {plural(comparison.samples.paired, 'sample')}"),
-        Tile("fixed", f"{comparison.table.newly_passing:,}", f"of {plural(comparison.samples.paired, 'sample')}"),
-    ]
+    change = comparison.judge_change
+    tiles = _tiles(comparison) if change is None else _judge_tiles(change.metrics[change.deciding])
     findings = list(_findings(comparison))[:_MOST_FINDINGS]
     gated = () if comparison.gate is None else (gate_verdict(comparison.gate, comparison.candidate.part),)
     head = PageHead(
         headline, comparison_kind(comparison), gated, tiles, "What changed: the interval leaves out 0", findings
     )
     return render_page(f"deemster comparison: {' to '.join(names)}", head, in_order(sections, _ORDER))
+
+
+def _tiles(comparison: Comparison) -> list[Tile]:
+    samples = f"of {plural(comparison.samples.paired, 'sample')}"
+    return [
+        _change_tile("mean pass-rate", comparison.macro_f1),
+        _change_tile("every metric passed", comparison.pass_rate),
+        Tile("broke", f"{comparison.table.newly_failing:,}", samples),
+        Tile("fixed", f"{comparison.table.newly_passing:,}", samples),
+    ]
+
+
+def _judge_tiles(metric: MetricJudgeChange) -> list[Tile]:
+    outputs = f"of {plural(metric.outputs, 'output')}"
+    return [
+        _change_tile("pass-rate", metric.pass_rate),
+        _change_tile("mean score", metric.mean),
+        Tile("pass under the old judge only", f"{metric.only_before:,}", outputs),
+        Tile("pass under the new judge only", f"{metric.only_now:,}", outputs),
+    ]
 
 
 def comparison_notebook(comparison: Comparison) -> str:

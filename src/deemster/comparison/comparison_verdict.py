@@ -36,7 +36,7 @@ def comparison_verdict(comparison: Comparison) -> str:
 def describe_samples(comparison: Comparison) -> TextLine:
     """How many samples broke and how many were fixed, and the first of them by their ids, in one sentence."""
     if comparison.judge_change is not None:
-        return _describe_answer(comparison.judge_change, comparison.candidate.id)
+        return _describe_answer(comparison, comparison.judge_change)
     if not describe_change(comparison):
         return (_NOTHING,)
 
@@ -59,7 +59,7 @@ def describe_samples(comparison: Comparison) -> TextLine:
     return ("No sample broke, and none was fixed.",)
 
 
-def _describe_answer(change: JudgeChange, candidate: str) -> TextLine:
+def _describe_answer(comparison: Comparison, change: JudgeChange) -> TextLine:
     """What the numbers of the old judge are worth, and what to do."""
     metric = change.metrics[change.deciding]
     if change.answer == "interchangeable":
@@ -73,7 +73,9 @@ def _describe_answer(change: JudgeChange, candidate: str) -> TextLine:
             f" use threshold {format_mark(metric.exchange.mark)}{place}.",
         )
     if change.answer == "not-comparable":
-        return ("Not comparable: start a new baseline: `deemster baseline ", DataText(candidate), "`.")
+        if comparison.candidate.part is not None:
+            return ("Not comparable: let the new judge judge all outputs, and make that the new baseline.",)
+        return ("Not comparable: start a new baseline: `deemster baseline ", DataText(comparison.candidate.id), "`.")
     judged = f"{plural(metric.outputs, 'output')} {'was' if metric.outputs == 1 else 'were'} judged by both"
     more = "judge more outputs" if metric.needed is None else f"judge about {metric.needed:,} outputs"
     return (f"Not enough data: {more}; {judged}.",)
