@@ -421,6 +421,7 @@ export interface MetricJudgeChange {
   pass_rate: Difference;
   mean: Difference;
   cohorts: Record<string, Difference>;
+  criteria: Record<string, Difference>;
   only_before: number;
   only_now: number;
   flips: JudgeFlip[];
