@@ -148,7 +148,7 @@ def equal_text(job: tuple[int, int, float, int, int]) -> tuple[tuple[int, int, f
         passed = draw(rng, samples, [rate] * variants, repetitions)
         text = text_of(passed)
         says_best = " is best: " in text.splitlines()[0] and " points above " in text.splitlines()[0]
-        says_worse = not text.startswith("None of the ")
+        says_worse = not text.startswith("No two of the ")
         best += says_best
         worse += says_worse
         if repetitions == 1:

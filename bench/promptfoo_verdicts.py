@@ -4,7 +4,7 @@ Usage: python bench/promptfoo_verdicts.py [--promptfoo FOLDER] [--record]
 
 Both ask one server on loopback, which repeats a text, and judges by words that begin with an `@`. promptfoo is
 installed where it is not (`bench/environments.py`); FOLDER is another installation. --record writes what promptfoo says
-beside the cases, for `tests/integrations/test_promptfoo_verdicts.py`.
+beside the cases, for `tests/integrations/test_import_promptfoo_config_verdicts.py`.
 """
 
 from __future__ import annotations

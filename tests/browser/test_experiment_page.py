@@ -105,6 +105,8 @@ def test_page_begins_with_the_answer_and_its_matrix(browser_thread, visit, grids
     expect(matrix.locator(".cell")).to_have_count(4)
     rows.first.get_by_role("link").click()
     expect(page.get_by_label("Verdict")).to_be_visible()
+    page.get_by_role("link", name="All variants").click()
+    expect(rows).to_have_count(4)
 
 
 def test_grid_shows_whole_outputs_and_why_they_got_their_scores(browser_thread, visit, grids):
@@ -228,6 +230,12 @@ def test_thumbs_are_labels(browser_thread, visit, grids, experiment_store):
     expect(down).to_have_attribute("aria-pressed", "false")
     page.reload()
     expect(down).to_have_attribute("aria-pressed", "false")
+    # Whatever else a judge says of the run, a thumb can be about any metric.
+    page.get_by_role("combobox", name="Thumbs are about").select_option("token-f1")
+    up = cell(page, 4, 0).get_by_role("button", name="Pass by token-f1")
+    up.click()
+    expect(up).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_without_an_author_there_are_no_thumbs(browser_thread, visit, experiment_store):

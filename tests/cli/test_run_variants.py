@@ -86,6 +86,27 @@ def test_every_variant_is_a_stored_run_of_one_experiment(folder):
     assert called("compare", "latest/right", "latest/half").exit_code == 0
 
 
+def test_answer_says_whose_gate_passed_and_what_to_type_next(folder):
+    (folder / "suite.yml").write_text(SUITE + "gate: { variants: [right], min_pass_rate: 0.5 }\n")
+    assert "1 gate rule" in called("check", "suite.yml").stdout
+
+    result = called("run", "suite.yml")
+    assert "Gate: pass for right.\n" in result.stderr
+    commands = [line.removeprefix("Next:").strip() for line in result.stdout.split("\n\n")[-1].splitlines()]
+    assert commands == ["deemster view", "deemster show latest/right", "deemster compare latest/right latest/half"]
+    assert result.stdout == called("show", "latest").stdout
+    not_stored = called("run", "suite.yml", "--store", "none").stdout
+    assert not_stored == result.stdout.partition("\nNext:")[0]
+
+
+def test_list_of_runs_names_an_experiment_once(folder):
+    called("run", "suite.yml")
+    (experiment,) = {row.experiment for row in rows()}
+    listed = called("show").stdout
+    assert listed.count(experiment) == 1
+    assert [line.split()[2] for line in listed.splitlines()[1:]] == [experiment, '"', '"']
+
+
 def test_live_variants_are_called_sample_by_sample(folder):
     called("run", "suite.yml", "--concurrency", "1")
     calls = (folder / "calls.txt").read_text().splitlines()

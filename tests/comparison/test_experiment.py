@@ -20,6 +20,7 @@ import deemster as dm
 from deemster.comparison.compare_columns import ComparisonSettings
 from deemster.comparison.compare_runs import rank_sources
 from deemster.comparison.experiment import Experiment, MissingVariant, VariantSource, build_experiment
+from deemster.comparison.experiment_report import experiment_overview
 from deemster.comparison.find_runs import RunSources
 from deemster.comparison.without_text import experiment_without_text
 from deemster.errors import ReportError
@@ -187,11 +188,12 @@ def test_margin_of_the_gate_is_the_one_of_the_cheapest():
 
 def test_of_many_variants_a_sentence_names_six_and_counts_the_others():
     experiment = built([variant(f"v{place:02d}", passing(0.5 + place / 800, 800)) for place in range(12)])
-    assert experiment.verdict == "None of the 12 can be told apart from another with 800 samples."
+    assert experiment.verdict == "No two of the 12 can be told apart with 800 samples."
     (line,) = ["".join(line) for line in experiment.sections()[0].lines]
-    assert line.startswith("v11 cannot be told apart with 800 samples from v10 (about ")
-    assert " v05 (about " in line
-    assert "and 5 more, each four times out of five" in line
+    assert line.startswith("To tell v11 from v10 takes about ")
+    assert " samples, from v09 about " in line
+    assert " and from v05 about " in line
+    assert line.endswith(", each four times out of five, if the differences are what we saw.")
     best_of_many = built([variant(f"v{place:02d}", passing(0.95 if place > 3 else 0.1, 60)) for place in range(12)])
     assert best_of_many.verdict.startswith("One of v04, v05, v06, v07, v08, v09 and 2 more is best")
 
@@ -353,4 +355,6 @@ def test_without_text_names_stay_and_reasons_go():
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_screen_of_an_experiment(width, golden):
-    golden(f"screen/experiment-{width}.txt", shown(built(grid(SPEC, costs=[0.001, 0.002, 0.0021, 0.004])), width=width))
+    experiment = built(grid(SPEC, costs=[0.001, 0.002, 0.0021, 0.004]))
+    sections = experiment_overview(experiment, "latest", store_flag="")
+    golden(f"screen/experiment-{width}.txt", plain_text(sections, width=width))

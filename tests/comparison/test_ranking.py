@@ -42,7 +42,7 @@ def test_runs_far_apart_have_one_rank_each():
 def test_equal_runs_are_not_told_apart():
     ranking = dm.rank(run(40), run(40), run(40))
     assert [(entry.best_rank, entry.worst_rank) for entry in ranking.runs] == [(1, 3)] * 3
-    assert ranking.verdict == "None of the 3 can be told apart from another with 80 samples."
+    assert ranking.verdict == "No two of the 3 can be told apart with 80 samples."
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -63,7 +63,7 @@ def test_sentences_say_of_each_pair_what_its_interval_decides(seed):
         ).pass_rate.interval
         worse, better = (names[first], names[second]) if low > 0 else (names[second], names[first])
         if low <= 0 <= high:
-            assert any("told apart" in one and (names[first] in one or "None of" in one) for one in told)
+            assert any("told apart" in one and (names[first] in one or "No two of" in one) for one in told)
         else:
             assert f"{better} is best" in told[0] or any(
                 one.startswith(f"{worse} is worse than ") and better in one.partition(" than ")[2] for one in told
@@ -208,8 +208,6 @@ def test_more_than_four_runs_are_told_about_by_the_best_alone():
     lines = ["".join(line) for line in ranking_sections(ranking)[0].lines]
     assert ranking.verdict.endswith(" is best: they cannot be told apart with 80 samples.")
     assert len(lines) == 1
-    best = ranking.runs[5].run.id
-    assert best in ranking.verdict
-    assert lines[0].startswith("About ")
+    assert re.fullmatch(r"About \d+ samples would tell them apart four times out of five, .*", lines[0])
     needed = {pair.places for pair in ranking.pairs if pair.samples_needed is not None}
     assert needed <= {(place, 5) for place in range(5)}

@@ -75,6 +75,27 @@ def test_efficient_queue_draws_doubtful_samples_more_often_and_records_their_pro
     assert (stored.order, stored.probability, stored.is_drawn) == ("efficient", chance, True)
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "is_done"),
+    [
+        ("random", "efficient", True),
+        ("efficient", "random", False),
+        ("uncertain", "random", False),
+        ("uncertain", "efficient", False),
+        ("efficient", "uncertain", True),
+    ],
+)
+def test_random_draw_asks_again_what_was_labelled_since_it_was_more_likely_to_be_seen(desks, first, then, is_done):
+    ada = desks[0]
+    path = "labels/queue?run=only&metric=exact-match&n=22&order="
+    shared = set(ada.get(path + first)["positions"]) & set(ada.get(path + then)["positions"])
+    position = min(shared)
+    assert label(ada, position, "pass", order=first, n=22).status == 200
+    assert ada.get(path + then)["done"] == is_done
+    seen = ada.get(f"labels/sample?run=only&metric=exact-match&n=22&order={then}&position={position}")
+    assert bool(seen["decided"]) == is_done
+
+
 def test_sample_that_an_unequal_draw_left_out_was_chosen(desks, store):
     positions = desks[0].get("labels/queue?run=only&order=efficient&n=6&metric=exact-match")["positions"]
     left_out = next(position for position in range(20) if position not in positions)

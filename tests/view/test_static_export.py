@@ -197,7 +197,16 @@ def test_export_of_an_experiment_holds_its_page(two_tones, tmp_path):
         rows = client.get(f"{at}/samples?limit=60")["rows"]
     exported = [row for chunk in (0, 1) for row in read(tmp_path / "out", f"{at}/rows/{chunk}.js")[1]]
     assert exported == rows
+    assert {run["experiment"] for run in read(tmp_path / "out", "runs.js")[1]["runs"]} == {at.split("/")[1]}
     assert not (tmp_path / "out" / "data" / "compare").exists()
+
+
+def test_runs_of_an_experiment_that_is_not_exported_do_not_name_it(two_tones, tmp_path):
+    export_viewer(two_tones, ["latest/calm", "latest/loud"], tmp_path / "out")
+    runs = read(tmp_path / "out", "runs.js")[1]["runs"]
+    assert [run["experiment"] for run in runs] == [None, None]
+    assert read(tmp_path / "out", f"runs/{runs[0]['id']}.js")[1]["experiment"] is None
+    assert not (tmp_path / "out" / "data" / "experiments").exists()
 
 
 @pytest.mark.parametrize(("without_text", "shown"), [(False, {"input", "expected", "output"}), (True, set())])

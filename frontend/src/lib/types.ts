@@ -148,6 +148,7 @@ export interface Usage {
 
 export interface RunReport {
   kind: string;
+  experiment: string | null;
   label: string | null;
   target: string | null;
   is_baseline: boolean;
@@ -420,6 +421,7 @@ export interface MetricJudgeChange {
   pass_rate: Difference;
   mean: Difference;
   cohorts: Record<string, Difference>;
+  criteria: Record<string, Difference>;
   only_before: number;
   only_now: number;
   flips: JudgeFlip[];

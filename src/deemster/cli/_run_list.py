@@ -42,6 +42,8 @@ _SPARE = frozenset(
 # The commands that continue a run, by its kind.
 _COMMANDS = {"run": "deemster run SUITE", "grading": "deemster grade DATASET ..."}
 _LONGEST = 40
+# A column is a field for tools such as `cut`, so it is never empty.
+_AS_ABOVE = '"'
 
 
 def show_runs(store: Store, *, suite: str | None, since: str | None, until: str | None, reports: ReportOptions) -> None:
@@ -72,6 +74,9 @@ def show_runs(store: Store, *, suite: str | None, since: str | None, until: str 
     write_texts(reports, {"json": lambda: _runs_json(runs, stopped)})
     if not reports.takes_stdout:
         rows = [_row(run, is_stopped=run.id in stopped) for run in runs]
+        for run, above, row in zip(runs[1:], runs, rows[1:], strict=False):
+            if run.experiment and run.experiment == above.experiment:
+                row["experiment"] = _AS_ABOVE
         write_out(_table(rows) if rows else f"No run in {visible(store.where)} fits.\n")
 
 

@@ -149,9 +149,10 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
         return
 
     with open_run(store, run) as (opened, name):
+        flag = "" if store == find_store() else f" --store {store}"
         experiment = named_experiment(opened, name)
         if experiment is not None:
-            _show_experiment(opened, experiment, reports)
+            _show_experiment(opened, experiment, run, reports, store_flag=flag)
             return
 
         row = opened.run(name)
@@ -164,15 +165,15 @@ def _show_report(run: str, reports: ReportOptions, store: str) -> None:
             return
 
         shown = reports.shown(report, quoted_details(opened, row.id))
-        flag = "" if store == find_store() else f" --store {store}"
         named = name_run(opened, report, run, store_flag=flag)
         _render(shown, reports.with_junit(stored_junit(row)), named)
         if not reports.destinations and is_worth_resuming(report, row):
             note(visible(describe_status(row, opened.owner(row.id))))
 
 
-def _show_experiment(store: Store, experiment: str, reports: ReportOptions) -> None:
+def _show_experiment(store: Store, experiment: str, name: str, reports: ReportOptions, *, store_flag: str) -> None:
     """Print what the variants of an experiment show, or write it."""
+    from deemster.comparison.experiment_report import experiment_overview
     from deemster.comparison.experiment_source import stored_experiment
     from deemster.comparison.without_text import experiment_without_text
 
@@ -181,7 +182,7 @@ def _show_experiment(store: Store, experiment: str, reports: ReportOptions) -> N
     reports.write_each(shown.write)
     reports.note_files()
     if not reports.destinations:
-        print_sections(shown.sections())
+        print_sections(experiment_overview(shown, name, store_flag=store_flag))
 
 
 def _render(report: Report, reports: ReportOptions, named: NamedRun) -> None:

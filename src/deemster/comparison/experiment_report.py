@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deemster.comparison.ranking_report import (
     DrawnDifference,
     difference_figures,
+    entry_name,
     format_cost,
     format_lead,
     further_lines,
@@ -16,6 +18,7 @@ from deemster.comparison.ranking_report import (
     leading_lines,
     pair_figures,
     pair_of,
+    places_by_rate,
     ranking_rows,
     ranking_verdict,
     ranks_note,
@@ -32,6 +35,7 @@ from deemster.text.text_sections import DataText, Figure, SentenceText, ShadedNu
 
 if TYPE_CHECKING:
     from deemster.comparison.experiment import Experiment, FactorAnswer, Interaction, LevelContrast
+    from deemster.comparison.ranking import Ranking
 
 # With fewer samples than this, only large differences show.
 FEW_SAMPLES = 20
@@ -76,6 +80,41 @@ def experiment_sections(experiment: Experiment) -> list[TextSection]:
     if experiment.matrix is not None:
         sections.append(_matrix_section(experiment))
     return sections
+
+
+def experiment_overview(experiment: Experiment, name: str | None, *, store_flag: str) -> list[TextSection]:
+    """What an experiment says on a terminal, and the commands that show more.
+
+    Args:
+        experiment: The experiment.
+        name: What stands for it in a command; None where it is not stored.
+        store_flag: The `--store` that a command needs.
+    """
+    headline, *parts = experiment_sections(experiment)
+    sections = [
+        headline._replace(table=None, after=()),
+        TextSection((), table=headline.table, key="ranks-table"),
+        TextSection((), headline.after, key="pairs"),
+        *parts,
+    ]
+    return sections if name is None else [*sections, _next_steps(experiment.ranking, name, store_flag)]
+
+
+def _next_steps(ranking: Ranking, name: str, store_flag: str) -> TextSection:
+    """The commands that show more: all outputs side by side, the report of the highest, and it against the next."""
+    highest, *others = places_by_rate(ranking)
+    commands = ["view", f"show {_command_name(ranking, name, highest)}"]
+    if others:
+        older, newer = sorted((highest, others[0]))
+        commands.append(f"compare {_command_name(ranking, name, older)} {_command_name(ranking, name, newer)}")
+
+    calls = [DataText(f"deemster {command}{store_flag}") for command in commands]
+    lines = [("      " if place else "Next: ", call) for place, call in enumerate(calls)]
+    return TextSection((), lines, key="next")
+
+
+def _command_name(ranking: Ranking, name: str, place: int) -> str:
+    return shlex.quote(f"{name}/{entry_name(ranking.runs[place])}")
 
 
 def _missing_lines(experiment: Experiment) -> Iterator[TextLine]:

@@ -176,16 +176,29 @@ class _SameOutputs:
             old_is_loss=not old_card.higher_is_better,
             new_is_loss=not card_of(self._after, name).higher_is_better,
         )
+        at_old = self._joined.before[samples], self._matched.before[samples, places]
+        at_new = self._joined.after[samples], self._matched.after[samples, places]
+        outputs = outputs._replace(criteria=self._criteria(name, at_old, at_new))
         either = (scored[0] | scored[1]) & self._matched.equal
         return _Judged(
             name,
             outputs,
             int(np.count_nonzero(either)) - len(samples),
             samples=samples,
-            before=self._joined.before[samples],
-            repetitions=np.asarray(self._matched.before[samples, places], dtype=np.intp),
-            after=self._joined.after[samples],
+            before=at_old[0],
+            repetitions=np.asarray(at_old[1], dtype=np.intp),
+            after=at_new[0],
         )
+
+    def _criteria(
+        self, name: str, at_old: tuple[Rows, Rows], at_new: tuple[Rows, Rows]
+    ) -> dict[str, tuple[Floats, Floats]]:
+        """What both judges said of the criteria that both have, where the runs know it; NaN where one said nothing."""
+        runs = self._before, self._after
+        if not all(card_of(run, name).parts and run.read_criteria for run in runs):
+            return {}
+        old, new = (run.read_criteria()[name].values() for run in runs if run.read_criteria is not None)
+        return {criterion: (old[criterion][at_old], new[criterion][at_new]) for criterion in new if criterion in old}
 
     def _units(self) -> Rows:
         """The unit of each joined sample."""

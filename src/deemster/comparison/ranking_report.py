@@ -79,7 +79,7 @@ def _verdict_without_decision(ranking: Ranking) -> TextLine:
         size = plural(ranking.pairs[0].n, "sample")
         return (_name(ranking, 0), " and ", _name(ranking, 1), f" cannot be told apart with {size}.")
     size = _samples([pair.n for pair in ranking.pairs])
-    return (f"None of the {len(ranking.runs)} can be told apart from another with {size}.",)
+    return (f"No two of the {len(ranking.runs)} can be told apart with {size}.",)
 
 
 def _best(ranking: Ranking, leader: int) -> TextLine:
@@ -132,12 +132,34 @@ def _pairs_with(ranking: Ranking, place: int) -> list[RankedPair]:
 
 def leading_lines(ranking: Ranking) -> list[TextLine]:
     """What cannot be told apart from the run with the highest pass-rate, and how many samples would tell."""
+    if len(ranking.runs) == 1:
+        return []
     highest = places_by_rate(ranking)[0]
-    open_pairs = [pair for pair in _pairs_with(ranking, highest) if pair.worse is None]
-    if len(open_pairs) == 1 and len(leading_places(ranking)) == 2:
-        # That these two cannot be told apart is in the verdict.
-        return _needed_of_two(open_pairs[0])
+    others = _not_told_apart(ranking, highest)
+    if {highest, *others} == {*leading_places(ranking)}:
+        # The verdict has named them.
+        return _samples_that_would_tell(ranking, highest, others)
     return [(*line, ".") for line in _open(ranking, [highest])]
+
+
+def _samples_that_would_tell(ranking: Ranking, highest: int, others: Sequence[int]) -> list[TextLine]:
+    needed = [(other, pair_of(ranking, highest, other).samples_needed) for other in others]
+    counts = [(other, round_up(count)) for other, count in needed if count is not None]
+    if not counts:
+        return []
+
+    if len(others) == 1:
+        about = f"About {counts[0][1]:,} samples would tell them apart"
+        return [(f"{about} four times out of five, if the difference is what we saw.",)]
+
+    parts: list[TextLine] = [
+        ("from ", _name(ranking, other), f" takes about {count:,} samples" if rank == 0 else f" about {count:,}")
+        for rank, (other, count) in enumerate(counts[:MOST_NAMED])
+    ]
+    power = "four times out of five, if the difference is what we saw"
+    if len(parts) > 1:
+        power = "each four times out of five, if the differences are what we saw"
+    return [("To tell ", _name(ranking, highest), " ", *join_parts(parts), f", {power}.")]
 
 
 def further_lines(ranking: Ranking) -> list[TextLine]:
@@ -167,11 +189,16 @@ def _decided(ranking: Ranking, *, without: Sequence[int] = ()) -> Iterator[TextL
         yield (_name(ranking, place), " is worse than ", *join_parts(parts))
 
 
+def _not_told_apart(ranking: Ranking, place: int) -> list[int]:
+    """The runs behind one that are not shown to be worse than it, by pass-rate."""
+    order = places_by_rate(ranking)
+    return [other for other in order[order.index(place) + 1 :] if pair_of(ranking, place, other).worse is None]
+
+
 def _open(ranking: Ranking, places: Sequence[int]) -> Iterator[TextLine]:
     """For each of some runs, those behind it that cannot be told apart from it, and how many samples would tell."""
-    order = places_by_rate(ranking)
     for place in places:
-        others = [other for other in order[order.index(place) + 1 :] if pair_of(ranking, place, other).worse is None]
+        others = _not_told_apart(ranking, place)
         pairs = [pair_of(ranking, place, other) for other in others]
         if len(pairs) == 1:
             yield (_name(ranking, place), " and ", _name(ranking, others[0]), " ", *_cannot_be_told(pairs[0]))
@@ -184,13 +211,6 @@ def _open(ranking: Ranking, places: Sequence[int]) -> Iterator[TextLine]:
             power = ", each four times out of five, if the differences are what we saw"
             condition = (power,) if any(pair.samples_needed for pair in pairs) else ()
             yield (_name(ranking, place), f" cannot be told apart with {size} from ", *join_parts(parts), *condition)
-
-
-def _needed_of_two(pair: RankedPair) -> list[TextLine]:
-    if pair.samples_needed is None:
-        return []
-    about = f"About {round_up(pair.samples_needed):,} samples would tell them apart four times out of five"
-    return [(f"{about}, if the difference is what we saw.",)]
 
 
 def _cannot_be_told(pair: RankedPair) -> TextLine:

@@ -227,13 +227,17 @@ def _check_suite(file: str, limits: ModelCalls, warn: Callable[[str], None]) -> 
         return CheckedFile(description, suite)
     loaded = load_suite(file, calls_target=False).called_with(limits)
     evaluations = suite_evaluations(loaded, SuiteOverrides(asks_models=False))
-    job = next(iter(evaluations.values()))
+    # The gate may hold for some of the variants.
+    gates = {name: evaluation.gate for name, evaluation in evaluations.items()}
+    gated = [name for name, gate in gates.items() if gate is not None and (gate.rules or gate.baseline)]
+    first = next(iter(gated or evaluations))
+    job = evaluations[first]
     plan = job.plan
     anchor_evaluations(job)
-    looks = [check_samples(evaluation) for evaluation in evaluations.values()]
-    for warning in dict.fromkeys(warning for look in looks for warning in look.warnings):
+    looks = {name: check_samples(evaluation) for name, evaluation in evaluations.items()}
+    for warning in dict.fromkeys(warning for look in looks.values() for warning in look.warnings):
         warn(warning)
-    checked = looks[0]
+    checked = looks[first]
     rules, samples = 0 if job.gate is None else len(job.gate.rules), plural(len(plan.dataset), "sample")
     # Others apply to every sample with an expected output, or to all.
     selective = [

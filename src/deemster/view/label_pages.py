@@ -209,14 +209,25 @@ class LabelDesk:
             (label.metric, label.criterion): label
             for label in self.labels
             if (label.position, label.repetition, label.author) == (position, repetition, self.author)
+            and self._counts(label)
         }
+
+    def _counts(self, label: LabelFacts) -> bool:
+        """Whether a label answers for this queue.
+
+        A random draw asks again where a sample was labelled because it was more likely to be seen: such samples would
+        be missing from the draw otherwise.
+        """
+        if self.settings.order == "random":
+            return label.order == "random"
+        return label.is_drawn if self.settings.order == "efficient" else True
 
     def _is_done(self, position: int) -> bool:
         """Whether the person answered every question about a sample, in whichever repetition."""
         answered = {
             (label.metric, label.criterion)
             for label in self.labels
-            if label.position == position and label.author == self.author
+            if label.position == position and label.author == self.author and self._counts(label)
         }
         return answered.issuperset(task.key for task in self.tasks)
 

@@ -183,7 +183,8 @@ def run_page(run: OpenedRun) -> dict[str, Any]:
     row, store = run.row, run.store
     entry = run_entry(store, row, {baseline.run for baseline in store.baselines()})
     page: dict[str, Any] = {
-        name: entry[name] for name in ("kind", "label", "target", "status", "is_baseline", "done", "total")
+        name: entry[name]
+        for name in ("kind", "experiment", "label", "target", "status", "is_baseline", "done", "total")
     }
     try:
         report, without = run.head(), None

@@ -186,13 +186,12 @@ def _answers(shown: _Exported, *, without_text: bool) -> Iterator[tuple[tuple[st
         ("session",),
         {"version": __version__, "mode": "export", "author": None, "reads_only": True, "privacy": privacy},
     )
-    entries = [run_entry(store, run.row, baselines) for run in runs]
+    entries = [_without_absent(run_entry(store, run.row, baselines), shown) for run in runs]
     yield ("runs",), {"total": len(runs), "runs": [_without_names(entry, hidden=without_text) for entry in entries]}
     yield ("trends",), _trends(store, {run.row.id for run in runs}, hidden=without_text)
     for run in runs:
-        yield from (
-            ((("runs", run.row.id, *key)), value) for key, value in _run_answers(run, without_text=without_text)
-        )
+        for key, value in _run_answers(run, without_text=without_text):
+            yield ("runs", run.row.id, *key), value if key else _without_absent(value, shown)
     for experiment in shown.experiments:
         key = ("experiments", experiment.id)
         yield from (
@@ -203,6 +202,12 @@ def _answers(shown: _Exported, *, without_text: bool) -> Iterator[tuple[tuple[st
         head, rows = _comparison(OpenedComparison(shown.runs), without_text=without_text)
         yield ("compare", names), head
         yield ("compare", names, "samples"), {"total": len(rows), "matched": len(rows), "offset": 0, "rows": rows}
+
+
+def _without_absent(entry: Mapping[str, Any], shown: _Exported) -> dict[str, Any]:
+    """A run that does not name an experiment which the export does not show."""
+    is_shown = any(experiment.id == entry["experiment"] for experiment in shown.experiments)
+    return {**entry, "experiment": entry["experiment"] if is_shown else None}
 
 
 def _without_names(entry: Mapping[str, Any], *, hidden: bool) -> dict[str, Any]:

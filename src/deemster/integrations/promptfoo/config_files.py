@@ -91,7 +91,7 @@ class ConfigFiles:
         try:
             plain = self._folder / pattern
             return [plain] if plain.is_file() else list(self._folder.glob(pattern))
-        except (OSError, ValueError, IndexError, NotImplementedError):
+        except (OSError, ValueError, IndexError):
             return []
 
     def names(self, reference: str) -> list[str]:
