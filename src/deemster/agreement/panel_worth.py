@@ -21,7 +21,7 @@ from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.effective_votes import effective_votes, error_correlations
-from deemster.stats.means import Mean
+from deemster.stats.means import Mean, unit_sums
 
 _FOLDS = 10
 
@@ -209,8 +209,7 @@ def _correlation_numbers(
 
 def _difference(errors: _Errors, others: Floats, confidence: float) -> Mean:
     """How much less the panel errs than something else on the same cells."""
-    totals = np.bincount(errors.units, weights=others - errors.panel)
-    return bounded_mean(totals, np.bincount(errors.units), low=-1.0, strict=True, confidence=confidence)
+    return bounded_mean(*unit_sums(others - errors.panel, errors.units), low=-1.0, strict=True, confidence=confidence)
 
 
 def _chosen_errors(errors: _Errors, n_units: int, seed: int) -> Floats:

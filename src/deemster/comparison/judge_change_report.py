@@ -65,6 +65,7 @@ def _numbers(comparison: Comparison, name: str, metric: MetricJudgeChange, *, fu
     if not full:
         cohorts = sorted(cohorts, key=lambda entry: -abs(entry[1].difference or 0.0))[:_MOST_COHORTS]
     numbers: list[tuple[str, Difference]] = [("pass-rate", metric.pass_rate), ("mean score", metric.mean)]
+    numbers += [(DataText(f"  criterion {criterion}"), number) for criterion, number in metric.criteria.items()]
     numbers += [(DataText(f"  in {label} ({number.n:,})"), number) for label, number in cohorts]
 
     interval = f"{format_level(comparison)} interval"
