@@ -19,6 +19,7 @@ from deemster.rubrics.vote_aggregation import aggregate, weighs_votes
 from deemster.stats.bootstrap_resampling import imagined_weights
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.effective_votes import effective_votes, error_correlations
+from deemster.stats.means import unit_sums
 from deemster.stats.paired_difference import PairedDifference, paired_difference
 
 _FOLDS = 10
@@ -207,8 +208,7 @@ def _correlation_numbers(
 
 def _difference(errors: _Errors, others: Floats, confidence: float) -> PairedDifference:
     """How much less the panel errs than something else on the same cells."""
-    totals = np.bincount(errors.units, weights=others - errors.panel)
-    return paired_difference(totals, np.bincount(errors.units), confidence=confidence)
+    return paired_difference(*unit_sums(others - errors.panel, errors.units), confidence=confidence)
 
 
 def _chosen_errors(errors: _Errors, n_units: int, seed: int) -> Floats:

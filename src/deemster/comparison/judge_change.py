@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from deemster.comparison.compared_sample import ComparedSample
 from deemster.results.compared_numbers import Difference
 from deemster.stats import Interval, exact_mean, paired_difference
-from deemster.stats.confidence_interval import interval_ends
+from deemster.stats.confidence_interval import interval_ends, shared_confidence
+from deemster.stats.means import unit_sums
 from deemster.stats.multiple_testing import holm
 from deemster.stats.power_analysis import PairedNoise, samples_to_certify
 from deemster.stats.score_link import (
@@ -22,7 +23,6 @@ from deemster.stats.score_link import (
     link_pass_mark,
     permuted_group_tests,
     spearman_interval,
-    unit_sums,
 )
 
 JudgeAnswer: TypeAlias = Literal["interchangeable", "linked", "not-comparable", "not-enough-data"]
@@ -248,7 +248,7 @@ def compare_judges(outputs: JudgedOutputs, *, confidence: float, seed: int) -> M
     shift = _Shift(outputs, confidence)
     pass_rate = shift.of(outputs.old_passed, outputs.new_passed)
     mean = shift.of(outputs.old, outputs.new)
-    together = 1 - (1 - confidence) / max(1, len(outputs.cohorts))
+    together = shared_confidence(len(outputs.cohorts), confidence)
     cohorts = {
         label: shift.of(outputs.old_passed, outputs.new_passed, rows=rows, wide=together)
         for label, rows in outputs.cohorts.items()
@@ -348,7 +348,7 @@ class _Check(NamedTuple):
     def is_moved(self) -> bool:
         """Whether the interval leaves out 0, and so shows that the judges differ."""
         interval = self.number.interval
-        return interval is not None and not interval.low <= 0 <= interval.high
+        return interval is not None and interval.leaves_out_zero
 
     def needed(self, outputs: int) -> int | None:
         """About how many outputs show that nothing moved beyond the margin, if nothing did."""

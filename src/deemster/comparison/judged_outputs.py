@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from deemster.agreement.smoothed_kappa import smoothed_kappa
-from deemster.comparison._paired_marks import card_of, scores_of, side_of
+from deemster.comparison._paired_marks import card_of, cluster_codes, scores_of, side_of
 from deemster.comparison.compare_columns import ComparisonSettings
 from deemster.comparison.compared_sample import ComparedSample
 from deemster.comparison.judge_change import (
@@ -33,7 +33,7 @@ from deemster.results.run_summary import cohort_label
 from deemster.runs.run_figures import stored_figures
 from deemster.stats import Interval, paired_difference
 from deemster.stats.confidence_interval import interval_ends
-from deemster.stats.score_link import unit_sums
+from deemster.stats.means import unit_sums
 from deemster.store import RunRow, Store
 
 # So many outputs are shown that pass under one judge only.
@@ -205,9 +205,7 @@ class _SameOutputs:
         clusters = self._after.clusters
         if clusters is None:
             return np.arange(len(self._joined.after))
-        numbers: dict[object, int] = {}
-        keys = [clusters[position] for position in self._joined.after.tolist()]
-        return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+        return cluster_codes(clusters[position] for position in self._joined.after.tolist())
 
     def _cohorts(self, samples: Rows) -> Iterator[tuple[str, Rows]]:
         """The cohorts of the candidate that are not all of it, with their rows among the judged outputs."""
@@ -339,7 +337,7 @@ def hold_against_people(
 
 
 def _closer(interval: Interval | None) -> Literal["before", "now"] | None:
-    if interval is None or interval.low <= 0 <= interval.high:
+    if interval is None or not interval.leaves_out_zero:
         return None
     return "now" if interval.high < 0 else "before"
 
