@@ -253,7 +253,7 @@ def _matrix_section(experiment: Experiment) -> TextSection:
         for level, rates in zip(matrix.rows, matrix.pass_rates, strict=True)
     ]
     head = (DataText(matrix.row_factor), *map(DataText, matrix.columns))
-    title = ("Pass-rate by ", DataText(matrix.row_factor), " and ", DataText(matrix.column_factor))
+    title = ("Pass-rates: ", DataText(matrix.row_factor), " by ", DataText(matrix.column_factor))
     return TextSection(title, table=TextTable(head, rows), key="matrix")
 
 

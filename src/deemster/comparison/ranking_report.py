@@ -361,8 +361,8 @@ def pair_figures(ranking: Ranking) -> list[Figure]:
     differences = []
     for one, other in ordered:
         pair = pair_of(ranking, one, other)
-        sign = 1 if pair.second == one else -1
-        value = None if pair.difference is None else sign * pair.difference
+        # A difference of 0 has no sign.
+        value = pair.difference if pair.second == one or not pair.difference else -pair.difference
         ends = None if pair.interval is None else lead_over(pair, one)
         differences.append(DrawnDifference(f"{_name(ranking, one)} over {_name(ranking, other)}", value, ends))
     return difference_figures("By how much the pass-rate of one is above that of another", differences)
