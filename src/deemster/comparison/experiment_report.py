@@ -12,18 +12,12 @@ from deemster.comparison.ranking_report import (
     entry_name,
     format_cost,
     format_lead,
-    further_lines,
+    headline_section,
     join_parts,
     lead_over,
-    leading_lines,
-    pair_figures,
     pair_of,
     places_by_rate,
     ranking_rows,
-    ranking_verdict,
-    ranks_note,
-    ranks_table,
-    warning_lines,
 )
 from deemster.errors import plural
 from deemster.report.pull_request_comment import CommentContent, render_comment
@@ -61,17 +55,11 @@ def describe_resolution(samples: int, variants: int, *, confidence: float = 0.95
 
 def experiment_sections(experiment: Experiment) -> list[TextSection]:
     """What an experiment says, in order."""
-    ranking = experiment.ranking
-    lines = [*_missing_lines(experiment), *warning_lines(ranking), *leading_lines(ranking)]
-    lines += _cheapest_lines(experiment)
-    after = [*further_lines(ranking), (ranks_note(ranking),)]
-    headline = TextSection(
-        ranking_verdict(ranking),
-        lines,
-        ranks_table(ranking, noun="variant"),
-        after,
-        key="ranks",
-        figures=pair_figures(ranking),
+    headline = headline_section(
+        experiment.ranking,
+        noun="variant",
+        before=_missing_lines(experiment),
+        after=_cheapest_lines(experiment),
     )
     sections = [headline]
     if experiment.factors:

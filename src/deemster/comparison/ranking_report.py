@@ -50,7 +50,7 @@ def ranking_verdict(ranking: Ranking) -> TextLine:
 
 
 def _verdict(ranking: Ranking) -> TextLine:
-    leaders = leading_places(ranking)
+    leaders = _leading_places(ranking)
     if len(ranking.runs) == 1:
         return (_name(ranking, 0), " stands alone: there is nothing to rank.")
 
@@ -91,7 +91,7 @@ def _best(ranking: Ranking, leader: int) -> TextLine:
     return (_name(ranking, leader), f" is best: {span} above {others}{rest}.")
 
 
-def leading_places(ranking: Ranking) -> list[int]:
+def _leading_places(ranking: Ranking) -> list[int]:
     """The places of the runs that are not shown to be worse than any other, by pass-rate."""
     return [place for place in places_by_rate(ranking) if ranking.runs[place].best_rank == 1]
 
@@ -130,13 +130,13 @@ def _pairs_with(ranking: Ranking, place: int) -> list[RankedPair]:
     return [pair for pair in ranking.pairs if place in pair.places]
 
 
-def leading_lines(ranking: Ranking) -> list[TextLine]:
+def _leading_lines(ranking: Ranking) -> list[TextLine]:
     """What cannot be told apart from the run with the highest pass-rate, and how many samples would tell."""
     if len(ranking.runs) == 1:
         return []
     highest = places_by_rate(ranking)[0]
     others = _not_told_apart(ranking, highest)
-    if {highest, *others} == {*leading_places(ranking)}:
+    if {highest, *others} == {*_leading_places(ranking)}:
         # The verdict has named them.
         return _samples_that_would_tell(ranking, highest, others)
     return [(*line, ".") for line in _open(ranking, [highest])]
@@ -144,7 +144,7 @@ def leading_lines(ranking: Ranking) -> list[TextLine]:
 
 def _samples_that_would_tell(ranking: Ranking, highest: int, others: Sequence[int]) -> list[TextLine]:
     needed = [(other, pair_of(ranking, highest, other).samples_needed) for other in others]
-    counts = [(other, round_up(count)) for other, count in needed if count is not None]
+    counts = [(other, _round_up(count)) for other, count in needed if count is not None]
     if not counts:
         return []
 
@@ -162,9 +162,9 @@ def _samples_that_would_tell(ranking: Ranking, highest: int, others: Sequence[in
     return [("To tell ", _name(ranking, highest), " ", *join_parts(parts), f", {power}.")]
 
 
-def further_lines(ranking: Ranking) -> list[TextLine]:
+def _further_lines(ranking: Ranking) -> list[TextLine]:
     """What the other pairs decide and leave open; nothing where the verdict says it, and of many runs."""
-    leaders = leading_places(ranking)
+    leaders = _leading_places(ranking)
     if not 2 < len(ranking.runs) <= MOST_IN_WORDS or len(leaders) in (0, len(ranking.runs)):
         return []
 
@@ -217,18 +217,18 @@ def _cannot_be_told(pair: RankedPair) -> TextLine:
     sentence = f"cannot be told apart with {plural(pair.n, 'sample')}"
     if pair.samples_needed is None:
         return (sentence,)
-    about = round_up(pair.samples_needed)
+    about = _round_up(pair.samples_needed)
     return (f"{sentence}; about {about:,} would do it four times out of five, if the difference is what we saw",)
 
 
 def _needed(pair: RankedPair) -> TextLine:
-    return () if pair.samples_needed is None else (f" (about {round_up(pair.samples_needed):,} would)",)
+    return () if pair.samples_needed is None else (f" (about {_round_up(pair.samples_needed):,} would)",)
 
 
-def round_up(count: int) -> int:
+def _round_up(count: int) -> int:
     """A count with two digits that say something, not less than it is.
 
-    >>> round_up(283), round_up(47), round_up(1204)
+    >>> _round_up(283), _round_up(47), _round_up(1204)
     (290, 47, 1300)
     """
     step = int(10 ** max(0, len(str(count)) - 2))
@@ -264,29 +264,32 @@ def _samples(counts: Sequence[int]) -> str:
 
 def ranking_sections(ranking: Ranking) -> list[TextSection]:
     """What a ranking says, in order."""
-    lines = [*warning_lines(ranking), *leading_lines(ranking)]
-    after = [*further_lines(ranking), (ranks_note(ranking),)]
-    headline = TextSection(
-        ranking_verdict(ranking),
-        lines,
-        ranks_table(ranking, noun="run"),
-        after,
-        key="ranks",
-        figures=pair_figures(ranking),
-    )
-    return [headline, _against_first(ranking)]
+    return [headline_section(ranking, noun="run"), _against_first(ranking)]
 
 
-def warning_lines(ranking: Ranking) -> list[TextLine]:
-    """What a reader must know before believing a ranking."""
-    return [("Warning: ", SentenceText(warning)) for warning in ranking.warnings]
+def headline_section(
+    ranking: Ranking, *, noun: str, before: Iterable[TextLine] = (), after: Iterable[TextLine] = ()
+) -> TextSection:
+    """Which run is best, what a reader must know before believing it, and the table of all.
 
-
-def ranks_note(ranking: Ranking) -> str:
-    """What the ranks and the columns mean, and what counts as passing."""
-    return (
+    Args:
+        ranking: The ranking.
+        noun: What is ranked.
+        before: Lines before what is said above the table.
+        after: Lines after that.
+    """
+    warnings: list[TextLine] = [("Warning: ", SentenceText(warning)) for warning in ranking.warnings]
+    note = (
         f"All ranks hold together with {_level(ranking.confidence)} confidence. "
         "Under a metric stands its mean score. What has no output or no score counts as not passing."
+    )
+    return TextSection(
+        ranking_verdict(ranking),
+        [*before, *warnings, *_leading_lines(ranking), *after],
+        _ranks_table(ranking, noun=noun),
+        [*_further_lines(ranking), (note,)],
+        key="ranks",
+        figures=_pair_figures(ranking),
     )
 
 
@@ -294,7 +297,7 @@ def _level(confidence: float) -> str:
     return f"{100 * confidence:.4g}%"
 
 
-def ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
+def _ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
     """The runs, best first: how many samples pass, which rank they have, and what else speaks for them.
 
     Args:
@@ -351,7 +354,7 @@ class DrawnDifference(NamedTuple):
     ends: Interval | None
 
 
-def pair_figures(ranking: Ranking) -> list[Figure]:
+def _pair_figures(ranking: Ranking) -> list[Figure]:
     """By how much each run is above each one below it; nothing of more pairs than a page shows."""
     order = places_by_rate(ranking)
     ordered = [(one, other) for rank, one in enumerate(order) for other in order[rank + 1 :]]
