@@ -14,14 +14,12 @@ from deemster.comparison.ranking_report import (
     format_lead,
     headline_section,
     join_parts,
-    lead_over,
     pair_of,
     places_by_rate,
     ranking_rows,
 )
 from deemster.errors import plural
 from deemster.report.pull_request_comment import CommentContent, render_comment
-from deemster.stats.confidence_interval import Interval
 from deemster.stats.power_analysis import PairedNoise, detectable_drop
 from deemster.stats.run_ranking import pair_confidence
 from deemster.text.number_format import format_number
@@ -166,15 +164,9 @@ def _better_than(level: str, contrasts: Sequence[LevelContrast]) -> Iterator[Tex
     if not contrasts:
         return
     others = [contrast.second if contrast.first == level else contrast.first for contrast in contrasts]
-    leads = [_lead(contrast) for contrast in contrasts]
-    span = Interval(min(lead.low for lead in leads), max(lead.high for lead in leads))
+    lead = format_lead(*(contrast.interval for contrast in contrasts))
     worse = join_parts([(DataText(name),) for name in others])
-    yield (DataText(level), " is better than ", *worse, f" by {format_lead(span)}")
-
-
-def _lead(contrast: LevelContrast) -> Interval:
-    low, high = contrast.interval or (0.0, 0.0)
-    return Interval(low, high) if contrast.better == contrast.second else Interval(-high, -low)
+    yield (DataText(level), " is better than ", *worse, f" by {lead}")
 
 
 def _gaps(contrasts: Sequence[LevelContrast]) -> TextLine:
@@ -196,14 +188,12 @@ def _combination(levels: Mapping[str, str]) -> TextLine:
 def _interaction_lines(experiment: Experiment, interaction: Interaction) -> Iterator[TextLine]:
     """That one factor's effect depends on another, and what the variants themselves say."""
     one, other = interaction.factors
-    low, high = interaction.interval
     here, there = interaction.within
     if interaction.difference < 0:
-        low, high = -high, -low
         here, there = there, here
     yield (
         *(DataText(one), " depends on ", DataText(other), ": from ", DataText(interaction.levels[0]), " to "),
-        *(DataText(interaction.levels[1]), f" it gains {format_lead(Interval(low, high))} more with "),
+        *(DataText(interaction.levels[1]), f" it gains {format_lead(interaction.interval)} more with "),
         *(DataText(there), " than with ", DataText(here), ". Look at the variants, not at an average."),
     )
     # With more factors no two variants alone say what two levels do.
@@ -222,7 +212,7 @@ def _cell_line(experiment: Experiment, interaction: Interaction, within: str) ->
         return ("With ", DataText(within), ", no difference is shown between ", names[0], " and ", names[1], ".")
     better = first + second - pair.worse
     ahead, behind = names if better == first else reversed(names)
-    lead = format_lead(lead_over(pair, better))
+    lead = format_lead(pair.interval)
     return ("With ", DataText(within), ", ", ahead, " is better than ", behind, f" by {lead}.")
 
 

@@ -84,11 +84,10 @@ def _verdict_without_decision(ranking: Ranking) -> TextLine:
 
 def _best(ranking: Ranking, leader: int) -> TextLine:
     """How far the best run is above the others: so far above each of them, by the intervals of all pairs."""
-    leads = [lead_over(pair, leader) for pair in _pairs_with(ranking, leader) if pair.worse is not None]
+    leads = [pair.interval for pair in _pairs_with(ranking, leader) if pair.worse is not None]
     others = "the others" if len(leads) > 1 or len(ranking.runs) > 2 else "the other"
     rest = "" if len(leads) == len(ranking.runs) - 1 else " that can be told apart from it"
-    span = format_lead(Interval(min(lead.low for lead in leads), max(lead.high for lead in leads)))
-    return (_name(ranking, leader), f" is best: {span} above {others}{rest}.")
+    return (_name(ranking, leader), f" is best: {format_lead(*leads)} above {others}{rest}.")
 
 
 def _leading_places(ranking: Ranking) -> list[int]:
@@ -107,23 +106,21 @@ def pair_of(ranking: Ranking, one: int, other: int) -> RankedPair:
     return next(pair for pair in ranking.pairs if {pair.first, pair.second} == {one, other})
 
 
-def lead_over(pair: RankedPair, place: int) -> Interval:
-    """By how much one run of a decided pair is above the other."""
-    low, high = pair.interval or (0.0, 0.0)
-    return Interval(low, high) if pair.second == place else Interval(-high, -low)
+def format_lead(*shown: Interval | None) -> str:
+    """How far from 0 differences lie whose intervals leave it out, in points, rounded outwards.
 
-
-def format_lead(lead: Interval) -> str:
-    """The interval of a difference above 0 in points, rounded outwards.
-
-    >>> [format_lead(Interval(low, high)) for low, high in ((0.0432, 0.1101), (0.00237, 0.051), (0.0003, 0.02))]
+    >>> [format_lead(Interval(low, high)) for low, high in ((-0.1101, -0.0432), (0.00237, 0.051), (0.0003, 0.02))]
     ['4 to 12 points', '0.2 to 6 points', 'up to 2 points']
+    >>> format_lead(Interval(0.01, 0.02), Interval(-0.05, -0.04))
+    '1 to 5 points'
     """
-    low, high = (round(100 * end, 9) for end in lead)
+    ends = [round(100 * abs(end), 9) for interval in shown for end in interval or ()]
+    low = min(ends)
+    most = math.ceil(max(ends))
     if low < 0.1:
-        return f"up to {math.ceil(high)} points"
+        return f"up to {most} points"
     least = math.floor(low) if low >= 1 else math.floor(low * 10) / 10
-    return f"{least} to {math.ceil(high)} points"
+    return f"{least} to {most} points"
 
 
 def _pairs_with(ranking: Ranking, place: int) -> list[RankedPair]:
@@ -183,7 +180,7 @@ def _decided(ranking: Ranking, *, without: Sequence[int] = ()) -> Iterator[TextL
             continue
         above = [pair.first + pair.second - place for pair in pairs]
         parts = [
-            (_name(ranking, better), f" by {format_lead(lead_over(pair, better))}")
+            (_name(ranking, better), f" by {format_lead(pair.interval)}")
             for better, pair in zip(above, pairs, strict=True)
         ]
         yield (_name(ranking, place), " is worse than ", *join_parts(parts))
@@ -366,7 +363,9 @@ def _pair_figures(ranking: Ranking) -> list[Figure]:
         pair = pair_of(ranking, one, other)
         # A difference of 0 has no sign.
         value = pair.difference if pair.second == one or not pair.difference else -pair.difference
-        ends = None if pair.interval is None else lead_over(pair, one)
+        ends = pair.interval
+        if ends is not None and pair.first == one:
+            ends = Interval(-ends.high, -ends.low)
         differences.append(DrawnDifference(f"{_name(ranking, one)} over {_name(ranking, other)}", value, ends))
     return difference_figures("By how much the pass-rate of one is above that of another", differences)
 
