@@ -162,7 +162,11 @@ OPTIONS = {
     "approval-gated": {"requires_approval": expectations["requires_approval"]},
 }
 # Options of several metrics.
-BY_NAME = {"k": st.integers(1, 9), "normalize": normalize}
+BY_NAME = {
+    "k": st.integers(1, 9),
+    "normalize": normalize,
+    "expected": st.sampled_from([None, "relevant", "json_schema", "absent"]),
+}
 SHARED = {
     "name": st.sampled_from(["mine", "a b", "true", "x@3", 'q"(']) | whole_text.filter(lambda text: text.strip()),
     "threshold": st.floats(0, 1),
