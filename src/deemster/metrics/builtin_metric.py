@@ -88,7 +88,8 @@ class BuiltinScorer(msgspec.Struct, metaclass=_NamedOptions, frozen=True, kw_onl
     """A metric or judge as a value: its fields are its options, its text is its canonical spec.
 
     Its `where` says which samples it applies to; it does not change the mark of any of them. An option that is declared
-    as a boolean, as words (`Literal`) or as a number with limits is checked by that declaration.
+    as a boolean, as words (`Literal`), as text that may be left out or as a number with limits is checked by that
+    declaration.
 
     A subclass declares all of it: the class variables, and in its docstring one sentence for the catalog, what it reads
     and gives, its options, and `Worked examples:`, from which its page computes marks. What else names it is made from
