@@ -230,6 +230,12 @@ def test_thumbs_are_labels(browser_thread, visit, grids, experiment_store):
     expect(down).to_have_attribute("aria-pressed", "false")
     page.reload()
     expect(down).to_have_attribute("aria-pressed", "false")
+    # Whatever else a judge says of the run, a thumb can be about any metric.
+    page.get_by_role("combobox", name="Thumbs are about").select_option("token-f1")
+    up = cell(page, 4, 0).get_by_role("button", name="Pass by token-f1")
+    up.click()
+    expect(up).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_without_an_author_there_are_no_thumbs(browser_thread, visit, experiment_store):
@@ -338,7 +344,9 @@ def hostile(tmp_path_factory):
         raise ValueError(given["question"])
 
     names = PAYLOADS[:4]
-    targets = [lambda given: given["question"], lambda given: f"{given['question']} x", fail, lambda _: PAYLOADS[5]]
+    prompt = {"system": PAYLOADS[17], "user": f"{PAYLOADS[18]} {{{{input.question}}}}"}
+    asking = dm.ChatTarget("chat", prompt)
+    targets = [lambda given: given["question"], lambda given: f"{given['question']} x", fail, asking]
     make_experiment(
         folder / "runs.db",
         dm.Dataset(samples, name=PAYLOADS[6]),
@@ -348,6 +356,7 @@ def hostile(tmp_path_factory):
             for at, name in enumerate(names)
         },
         metrics=[dm.metric(PAYLOADS[13], quotes=("judge_reason",))(quote)],
+        models={"chat": Role(client=FakeChat(lambda _: PAYLOADS[5]), model=PAYLOADS[19])},
     )
     exported = exported_page(folder / "runs.db", folder / "site")
     with viewer_process(folder / "runs.db", "--annotator", PAYLOADS[14]) as address:
@@ -372,6 +381,9 @@ def test_payloads_are_shown_literally_and_nothing_happens(browser_thread, visit,
             found = cell(page, number, 0)
             expect(found.locator(".text")).to_have_text(re.compile(re.escape(PAYLOADS[number])))
             expect(heads(page).nth(1)).to_contain_text(PAYLOADS[0])
+            page.get_by_text("prompt", exact=True).click()
+            for payload in PAYLOADS[17:19]:
+                expect(heads(page).nth(4)).to_contain_text(payload)
             found.locator("button.reason").click()
             expect(page.get_by_role("dialog")).to_contain_text(PAYLOADS[13])
             page.keyboard.press("Escape")

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -86,6 +87,17 @@ def test_template_with_variants_runs_offline_and_says_which_is_best(template, fo
     shown = called("show", "latest", "--to", "-")
     experiment = json.loads(shown.stdout)
     assert (len(experiment["variants"]), experiment["schema_version"]) == (variants, "deemster.experiment.v1")
+
+
+@pytest.mark.parametrize("template", VARIANTS)
+def test_workflow_of_a_template_with_variants_runs_them(template, folder, monkeypatch):
+    called("init", "--template", template)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "summary.md"))
+    _, *words = shlex.split(steps(folder / WORKFLOW)["Evaluate"].replace("$SUITE", "suite.yml"))
+    done = called(*words)
+    assert done.exit_code == 0, done.output
+    assert "is best" in (folder / "summary.md").read_text()
+    assert (folder / "report.html").exists()
 
 
 @pytest.mark.parametrize(

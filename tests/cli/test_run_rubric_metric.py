@@ -156,3 +156,20 @@ def test_score_of_a_panel_without_a_member_is_withheld_or_said_to_lack_a_vote(fo
     assert report["metrics"]["essay"]["n_scored"] == 4
     assert report.get("panels") == (None if quorum is None else {"essay": {"n": 4, "n_incomplete": 0, "quorum": 1}})
     assert len(server.requests) == asked
+
+
+def test_new_judges_of_the_same_outputs_are_compared_by_criterion(folder):
+    called("run", "work/suite.json", "--quiet", "--name", "old")
+    suite = json.loads((folder / "work" / "suite.json").read_text())
+    suite["models"]["b"]["model"] = "a"
+    (folder / "work" / "suite.json").write_text(json.dumps(suite))
+    called("run", "work/suite.json", "--outputs", "old", "--quiet", "--name", "new")
+
+    done = called("compare", "old", "new", "--to", "-")
+    criteria = json.loads(done.stdout)["judge_change"]["metrics"]["essay"]["criteria"]
+    means = json.loads(called("show", "new", "--to", "-").stdout)["metrics"]["essay"]["criteria"]
+    assert {name: change["candidate"] for name, change in criteria.items()} == {
+        name: figures["mean"] for name, figures in means.items()
+    }
+    assert criteria["facts"]["baseline"] == 0.75
+    assert "criterion facts" in called("compare", "old", "new").stdout

@@ -156,8 +156,8 @@ def test_target_that_crashes_leaves_the_others_whole():
     assert found.reports["right"].pass_rate == 1.0
 
 
-def test_experiment_is_resumed_as_a_whole(tmp_path):
-    path = tmp_path / "runs.db"
+def test_experiment_is_resumed_as_a_whole(place):
+    path = place
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("deemster.evaluation.run_experiment._InTurn.execute", _broken)
         with pytest.raises(RuntimeError):

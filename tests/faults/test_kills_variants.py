@@ -146,6 +146,39 @@ def test_killed_experiment_is_resumed_to_the_same_bytes_and_nothing_is_paid_twic
         assert set(trial.asked()) == set(asked)
 
 
+def test_faults_of_the_servers_change_no_answer(tmp_path, whole):
+    results, _ = whole
+    faults = {"500": 0.1, "429=0": 0.05, "reset": 0.05}
+    with ModelServer(answer=reply, faults=faults) as one, ModelServer(answer=reply, faults=faults) as other:
+        trial = Trial(tmp_path / "folder", (one, other))
+        written(trial.folder, {"suite.yml": SUITE.replace("retries: 0", "retries: 8")})
+        trial.killed_after(80)
+        trial.finished("--resume")
+        found = json.loads(trial.results()["answer"])
+    assert found["ranking"]["pairs"] == json.loads(results["answer"])["ranking"]["pairs"]
+    assert not found["missing"]
+
+
+def test_interrupted_experiment_ends_all_its_runs_and_is_resumed_to_the_same_bytes(tmp_path, whole):
+    results, _ = whole
+    with ModelServer(answer=reply) as one, ModelServer(answer=reply) as other:
+        trial = Trial(tmp_path / "folder", (one, other))
+        process = trial.started()
+        end = time.monotonic() + PATIENCE_S
+        while process.poll() is None and sum(trial.asked().values()) < 60 and time.monotonic() < end:
+            time.sleep(0.002)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 3, err
+        assert "SIGINT: finishing what is under way" in err
+        assert "To continue: deemster run suite.yml --resume" in err
+        assert {row.status for row in trial.rows()} == {"incomplete"}
+        assert all("interrupted by SIGINT" in row.reason for row in trial.rows())
+        trial.finished("--resume")
+        assert trial.results() == results
+        assert max(trial.asked().values()) == 1
+
+
 def test_variants_that_were_complete_are_not_touched_by_a_resume(tmp_path):
     with ModelServer(answer=reply) as one, ModelServer(answer=reply) as other:
         trial = Trial(tmp_path / "folder", (one, other))

@@ -273,6 +273,14 @@ def test_targets_are_providers_and_templates_of_assertions_are_looked_up(tmp_pat
     assert "json-valid" in found.suite
 
 
+def test_assertions_of_the_default_test_may_be_switched_off(tmp_path):
+    default = {"assert": [{"type": "contains", "value": "a"}]}
+    tests = [{"vars": {"x": 1}, "options": {"disableDefaultAsserts": True}}, {"vars": {"x": 2}}]
+    samples, _, left_out = converted(tmp_path, tests, defaultTest=default)
+    assert [sample.metadata.get("contains") for sample in samples] == [None, "a"]
+    assert left_out == ()
+
+
 def test_red_team_config_is_refused_by_name(tmp_path):
     path = tmp_path / "promptfooconfig.yaml"
     path.write_text("targets: [echo]\nredteam: { plugins: [pii] }\n")

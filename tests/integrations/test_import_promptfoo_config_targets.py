@@ -376,6 +376,13 @@ def test_options_of_the_evaluation_and_the_grader_are_taken_in(tmp_path):
     assert found.files.left_out == ("`delay` of the options of an evaluation, line 11",)
 
 
+def test_judge_is_the_usual_grader_of_promptfoo_and_that_is_said(tmp_path):
+    rubric = {"assert": [{"type": "llm-rubric", "value": "It is polite."}]}
+    found = imported(tmp_path, with_prompts("{{q}}", tests=[rubric]))
+    assert found.suite["models"]["judge"] == {"provider": "openai", "model": "gpt-5.5"}
+    assert any(remark.startswith("`judge` is the usual grader") for remark in found.files.remarks)
+
+
 def test_config_whose_tests_are_code_is_refused_with_what_was_not_taken_in(tmp_path):
     with pytest.raises(InputError, match=r"No test .* `file://t.py:make` is code, which is not run, line 5"):
         imported(tmp_path, with_prompts("{{q}}", tests="file://t.py:make"))

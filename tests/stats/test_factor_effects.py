@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deemster.stats import paired_difference
-from deemster.stats.factor_effects import Grid, factor_effects
+from deemster.stats.factor_effects import factor_effects
 
 GRID = [{"prompt": prompt, "chat": chat} for prompt in ("short", "polite") for chat in ("mini", "local")]
 CUBE = [{"a": a, "b": b, "c": c} for a in "012" for b in "01" for c in "01"]
@@ -78,7 +78,6 @@ def test_missing_cell_is_left_out_of_averages_and_named():
     assert prompt.missing == ({"chat": "local"},)
     assert chat.missing == ({"prompt": "polite"},)
     assert factor_effects(values, GRID[:3]).interactions == ()
-    assert Grid(GRID[:3]).missing() == [{"prompt": "polite", "chat": "local"}]
 
 
 def test_levels_that_never_meet_have_no_effect():

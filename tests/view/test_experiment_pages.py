@@ -9,6 +9,8 @@ import pytest
 
 import deemster as dm
 from deemster.comparison.experiment_source import stored_experiment
+from deemster.models import Role
+from deemster.models.fake_models import FakeChat
 from deemster.store import open_store
 from tests.builders.experiments import store_experiment
 from tests.view.viewer_client import running_viewer
@@ -67,6 +69,19 @@ def test_page_names_variants_in_their_order_with_what_their_runs_came_to(client)
     assert [variant["name"] for variant in page["columns"]] == list(TARGETS)
     assert [variant["run"]["pass_rate"] for variant in page["columns"]] == [1.0, 0.5, 0.625]
     assert (page["samples"], page["metrics"], page["judged"]) == (8, ["exact-match", "rouge-l"], [])
+
+
+def test_column_has_the_prompt_and_settings_of_its_target_and_nothing_else_of_it(tmp_path):
+    chat = dm.ChatTarget("chat", "Say {{input.question}}", temperature=0.5)
+    models = {"chat": Role(client=FakeChat("It is 1."))}
+    targets = {"model": chat, "function": right}
+    store_experiment(tmp_path / "runs.db", SAMPLES[:2], targets, metrics=["exact-match"], models=models)
+    with open_store(tmp_path / "runs.db") as store, running_viewer(store) as client:
+        model, function = [column["target"] for column in client.get("experiments/latest")["columns"]]
+    assert model["prompt"] == [{"role": "user", "content": "Say {{input.question}}"}]
+    assert (model["chat"], model["parameters"]) == ("chat", {"temperature": 0.5})
+    assert set(model) <= {"prompt", "chat", "parameters", "settings"}
+    assert function == {}
 
 
 def test_answer_is_that_of_the_command_with_its_sentences(client, place):

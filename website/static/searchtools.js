@@ -8,6 +8,8 @@ const SYNONYMS = [
   ["colleague", "team", "teammate", "someone", "others"],
   ["compare", "comparison", "versus", "vs", "diff", "difference"],
   ["prompt", "variant", "template"],
+  ["choose", "choosing", "best", "better"],
+  ["ab", "arm", "variant"],
   ["picture", "image", "photo", "vision", "screenshot"],
   ["conversation", "turn", "multiturn", "dialogue", "history"],
   ["key", "secret", "credential", "password"],

@@ -421,6 +421,7 @@ export interface MetricJudgeChange {
   pass_rate: Difference;
   mean: Difference;
   cohorts: Record<string, Difference>;
+  criteria: Record<string, Difference>;
   only_before: number;
   only_now: number;
   flips: JudgeFlip[];
@@ -631,7 +632,7 @@ export interface LabelOverview {
 
 export interface ExperimentVariant {
   name: string;
-  /** What identifies its target: of a chat model its prompt and parameters. */
+  /** What was set of its target, such as the prompt and parameters of a chat model; null where texts are left out. */
   target: Record<string, Json> | null;
   run: RunRow;
 }

@@ -11,6 +11,7 @@ import numpy as np
 
 from deemster.agreement.estimate import Estimate, estimate_with
 from deemster.stats.bounded_mean import bounded_units
+from deemster.stats.means import unit_sums
 
 
 class ShownOption(NamedTuple):
@@ -65,7 +66,7 @@ def option_order_bias(shown: Sequence[ShownOption], *, confidence: float = 0.95)
     lists = [one for one in shown if one.options > 1]
     places = np.array([(one.place - 1) / (one.options - 1) for one in lists])
     _, units = np.unique([one.text for one in lists], return_inverse=True)
-    found = bounded_units(np.bincount(units, weights=places), np.bincount(units).astype(np.float64))
+    found = bounded_units(*unit_sums(places, units))
     if found is None:
         return None
     return OptionOrderBias(

@@ -15,6 +15,7 @@ from deemster.judges.bias_probes import Base, BiasProbe
 from deemster.stats import holm, mcnemar
 from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.confidence_interval import interval_ends
+from deemster.stats.means import unit_sums
 from deemster.stats.nan_arithmetic import Floats
 from deemster.stats.paired_difference import paired_difference
 from deemster.stats.paired_tests import sign_flip
@@ -261,7 +262,7 @@ def fewest_samples(tests: int, *, level: float) -> int:
 def _by_sample(samples: Any, values: Floats) -> tuple[Floats, Floats]:
     """The sum of the values of each sample, and how many it has: two pairs of one sample are no two samples."""
     _, codes = np.unique(samples, return_inverse=True)
-    return np.bincount(codes, weights=values).astype(float), np.bincount(codes).astype(float)
+    return unit_sums(values, codes)
 
 
 def _difference(samples: Any, differences: Floats, confidence: float) -> Estimate:

@@ -197,7 +197,7 @@ def _tell_variant(variant: FinishedVariant) -> ExitCode:
     code = exit_code(report)
     if code is not ExitCode.PASSED:
         note(visible(f"{variant.name}:"))
-        if report.gate is not None:
+        if report.gate is not None and report.gate.checks:
             print_verdict(report.gate, report.run.part)
         note_what_is_missing(report, is_printed=False)
     warn_of_open_checks(report.gate)

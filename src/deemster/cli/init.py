@@ -21,6 +21,8 @@ TEMPLATES = {
     "prompts": "prompts and models side by side: which is best, and what it costs",
     "grading": "replies graded by a rubric, and labels of a person to check the judge with",
 }
+# Those whose suite is several runs side by side, of which there is no JUnit file.
+_SIDE_BY_SIDE = ("ab", "prompts")
 WORKFLOW = Path(".github", "workflows", "deemster.yml")
 AGENTS = "AGENTS.md"
 # What an editor knows the keys of a suite by; the first line of the suite names it.
@@ -48,7 +50,8 @@ def command(*, directory: str, template: str | None) -> None:
     else in DIRECTORY, are written the workflow `.github/workflows/deemster.yml` and a `.gitignore` for the runs.
     """
     folder = Path(directory)
-    content = {**packaged_files(f"templates/{template or _ask_for_template()}"), SCHEMA: _suite_schema()}
+    template = template or _ask_for_template()
+    content = {**packaged_files(f"templates/{template}"), SCHEMA: _suite_schema()}
     taken = [name for name in content if (folder / name).exists()]
     if taken:
         raise ConfigurationError(Issue("There is such a file already; nothing was written.", str(folder / taken[0])))
@@ -56,7 +59,10 @@ def command(*, directory: str, template: str | None) -> None:
     shared = {
         folder / AGENTS: (packaged_files("templates")[AGENTS], "`deemster help assistants` has what to add"),
         root / ".gitignore": ("\n".join([IGNORED, *ALSO_IGNORED, ""]).encode(), f"`{IGNORED}` belongs into it"),
-        root / WORKFLOW: (_workflow(folder, root), f"add a step that runs {folder / 'suite.yml'}"),
+        root / WORKFLOW: (
+            _workflow(folder, root, has_junit=template not in _SIDE_BY_SIDE),
+            f"add a step that runs {folder / 'suite.yml'}",
+        ),
     }
     kept = {path: advice for path, (_, advice) in shared.items() if path.exists()}
     written = {folder / name: data for name, data in content.items()}
@@ -98,9 +104,11 @@ def _suite_schema() -> bytes:
     return json.dumps(json_schema(SuiteFile), indent=2).encode()
 
 
-def _workflow(folder: Path, root: Path) -> bytes:
+def _workflow(folder: Path, root: Path, *, has_junit: bool) -> bytes:
     """The workflow that runs the suite from the root of the repository."""
     text = packaged_files("templates")["workflow.yml"].decode()
+    if not has_junit:
+        text = text.replace(" --to report.xml", "")
     suite = folder.resolve().relative_to(root.resolve()) / "suite.yml"
     return text.replace("SUITE: suite.yml", f"SUITE: {_as_yaml(suite.as_posix())}").encode()
 

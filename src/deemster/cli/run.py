@@ -31,14 +31,8 @@ _SUITE = "suite.yml"
 RUN_HEADINGS = {
     "Which samples": ("--sample", "--limit", "--seed"),
     "How": (
-        "--variant",
-        "--outputs",
-        "--metric",
-        "--threshold",
-        "--repetitions",
-        "--concurrency",
-        "--timeout",
-        "--confirm",
+        *("--variant", "--outputs", "--metric", "--threshold"),
+        *("--repetitions", "--concurrency", "--timeout", "--confirm"),
     ),
 }
 

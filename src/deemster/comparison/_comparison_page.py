@@ -117,7 +117,7 @@ def _findings(comparison: Comparison) -> Iterator[TextLine]:
         for cohort in comparison.cohorts
     )
     for words, number in numbers:
-        if number.interval is not None and (number.interval.high < 0 or number.interval.low > 0):
+        if number.interval is not None and number.interval.leaves_out_zero:
             moved = "fell" if number.interval.high < 0 else "rose"
             told = f" {moved}: {format_change(number.difference)} ({format_change_interval(number.interval)})."
             yield (*words, told)

@@ -57,6 +57,7 @@ from deemster.results.undeclared_clusters import MOST_SAMPLES, alike_warnings, m
 from deemster.results.usage_and_cost import USAGE
 from deemster.stats import exact_mean, paired_difference, sign_flip, student, tango
 from deemster.stats.confidence_interval import Interval, interval_ends
+from deemster.stats.means import unit_sums
 
 # Reports round scores to nine decimals: numbers that differ by less are equal.
 _ROUNDING = 2e-9
@@ -434,9 +435,10 @@ class _Pair:
         totals = changes
         sizes = weights
         if self._clusters is not None:
-            _, codes = np.unique(self._clusters[rows], return_inverse=True)
-            totals = np.bincount(codes, weights=changes).astype(np.float64)
-            sizes = np.bincount(codes, weights=weights).astype(np.float64)
+            clusters = self._clusters[rows]
+            totals, sizes = unit_sums(changes, clusters)
+            if weights is not None:
+                sizes, _ = unit_sums(weights, clusters)
 
         settings = self._settings
         paired = paired_difference(totals, sizes, margin=settings.margin, confidence=settings.confidence)

@@ -131,7 +131,7 @@ def describe_change(comparison: Comparison) -> str:
         return f"{moved}; {found}. {_against_margin(comparison, margin)}"
     if not macro.difference:
         return f"{moved}; {found}."
-    if macro.interval.high < 0 or macro.interval.low > 0:
+    if macro.interval.leaves_out_zero:
         return f"{moved}, by more than chance explains: {found}."
     return f"{moved}, which may be chance: {found}."
 

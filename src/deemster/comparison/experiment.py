@@ -321,7 +321,7 @@ def _level_contrast(contrast: FactorContrast) -> LevelContrast:
     paired = contrast.paired
     interval = None if paired is None else interval_ends(paired.interval)
     better = None
-    if interval is not None and not interval.low <= 0 <= interval.high:
+    if interval is not None and interval.leaves_out_zero:
         better = contrast.second if interval.low > 0 else contrast.first
     return LevelContrast(
         first=contrast.first,
@@ -357,7 +357,7 @@ def _interaction(contrast: InteractionContrast, paired: PairedDifference) -> Int
         within=contrast.within,
         difference=2 * paired.value,
         interval=interval,
-        is_shown=not interval.low <= 0 <= interval.high,
+        is_shown=interval.leaves_out_zero,
     )
 
 

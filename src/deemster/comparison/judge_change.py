@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from deemster.comparison.compared_sample import ComparedSample
 from deemster.results.compared_numbers import Difference
 from deemster.stats import Interval, exact_mean, paired_difference
-from deemster.stats.confidence_interval import interval_ends
+from deemster.stats.confidence_interval import interval_ends, shared_confidence
+from deemster.stats.means import unit_sums
 from deemster.stats.multiple_testing import holm
 from deemster.stats.power_analysis import PairedNoise, samples_to_certify
 from deemster.stats.score_link import (
@@ -22,7 +23,6 @@ from deemster.stats.score_link import (
     link_pass_mark,
     permuted_group_tests,
     spearman_interval,
-    unit_sums,
 )
 
 JudgeAnswer: TypeAlias = Literal["interchangeable", "linked", "not-comparable", "not-enough-data"]
@@ -134,6 +134,7 @@ class MetricJudgeChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         pass_rate: The difference of the pass-rates, new minus old.
         mean: The difference of the mean scores.
         cohorts: The difference of the pass-rates by cohort; their intervals hold together.
+        criteria: The difference of the mean values of each criterion, where it is judged by several.
         only_before: Outputs that pass under the old judge only.
         only_now: Outputs that pass under the new judge only.
         flips: Some of them, those first whose scores lie furthest apart, with both reasons.
@@ -151,6 +152,7 @@ class MetricJudgeChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     pass_rate: Difference
     mean: Difference
     cohorts: dict[str, Difference]
+    criteria: dict[str, Difference] = {}
     only_before: int
     only_now: int
     flips: tuple[ComparedSample, ...] = ()
@@ -211,6 +213,7 @@ class JudgedOutputs(NamedTuple):
         old_mark: The pass mark of the old judge; None where it has none for all outputs.
         new_is_loss: Whether a lower new score is better.
         old_is_loss: Whether a lower old score is better.
+        criteria: What both judges said of each criterion of a rubric; NaN where one said nothing.
     """
 
     old: Floats
@@ -222,6 +225,7 @@ class JudgedOutputs(NamedTuple):
     old_mark: float | None = None
     new_is_loss: bool = False
     old_is_loss: bool = False
+    criteria: Mapping[str, tuple[Floats, Floats]] = {}
 
 
 def worst_answer(answers: Sequence[JudgeAnswer]) -> JudgeAnswer:
@@ -244,16 +248,21 @@ def compare_judges(outputs: JudgedOutputs, *, confidence: float, seed: int) -> M
     shift = _Shift(outputs, confidence)
     pass_rate = shift.of(outputs.old_passed, outputs.new_passed)
     mean = shift.of(outputs.old, outputs.new)
-    together = 1 - (1 - confidence) / max(1, len(outputs.cohorts))
+    together = shared_confidence(len(outputs.cohorts), confidence)
     cohorts = {
         label: shift.of(outputs.old_passed, outputs.new_passed, rows=rows, wide=together)
         for label, rows in outputs.cohorts.items()
+    }
+    criteria = {
+        name: shift.of(old, new, rows=np.flatnonzero(~np.isnan(old) & ~np.isnan(new)))
+        for name, (old, new) in outputs.criteria.items()
     }
     exchange = _exchange(outputs, confidence=confidence, seed=seed)
 
     checks = [
         _Check("the pass-rate", pass_rate, MARGIN),
         _Check("the mean score", mean, MARGIN),
+        *(_Check(f"the criterion `{name}`", number, MARGIN) for name, number in criteria.items() if number.n),
         *(_Check(f"the pass-rate of `{label}`", number, COHORT_MARGIN) for label, number in cohorts.items()),
     ]
     verdict = _decide(checks, exchange, outputs=len(outputs.old))
@@ -270,6 +279,7 @@ def compare_judges(outputs: JudgedOutputs, *, confidence: float, seed: int) -> M
         pass_rate=pass_rate,
         mean=mean,
         cohorts=cohorts,
+        criteria=criteria,
         only_before=int(np.count_nonzero(outputs.old_passed & ~outputs.new_passed)),
         only_now=int(np.count_nonzero(~outputs.old_passed & outputs.new_passed)),
         agreement=JudgeAgreement(kappa=kappa, interval=interval),
@@ -338,7 +348,7 @@ class _Check(NamedTuple):
     def is_moved(self) -> bool:
         """Whether the interval leaves out 0, and so shows that the judges differ."""
         interval = self.number.interval
-        return interval is not None and not interval.low <= 0 <= interval.high
+        return interval is not None and interval.leaves_out_zero
 
     def needed(self, outputs: int) -> int | None:
         """About how many outputs show that nothing moved beyond the margin, if nothing did."""

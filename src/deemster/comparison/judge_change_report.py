@@ -65,6 +65,7 @@ def _numbers(comparison: Comparison, name: str, metric: MetricJudgeChange, *, fu
     if not full:
         cohorts = sorted(cohorts, key=lambda entry: -abs(entry[1].difference or 0.0))[:_MOST_COHORTS]
     numbers: list[tuple[str, Difference]] = [("pass-rate", metric.pass_rate), ("mean score", metric.mean)]
+    numbers += [(DataText(f"  criterion {criterion}"), number) for criterion, number in metric.criteria.items()]
     numbers += [(DataText(f"  in {label} ({number.n:,})"), number) for label, number in cohorts]
 
     interval = f"{format_level(comparison)} interval"
@@ -78,7 +79,7 @@ def _numbers(comparison: Comparison, name: str, metric: MetricJudgeChange, *, fu
     left_out = f"; {metric.left_out:,} that only one scored left out" if metric.left_out else ""
     after = [*_agreement(metric), *_people(metric), *_exchange(metric)]
     title = (MetricName(name), f"{outputs}{left_out}")
-    lines: list[TextLine] = [("What changed: ", SentenceText(metric.changed), ".")] if full and metric.changed else []
+    lines: list[TextLine] = [("What changed: ", SentenceText(metric.changed), ".")] if metric.changed else []
     return TextSection(title, lines, table, after=after, key="judge-change", is_short=True)
 
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from deemster.agreement.smoothed_kappa import smoothed_kappa
-from deemster.comparison._paired_marks import card_of, scores_of, side_of
+from deemster.comparison._paired_marks import card_of, cluster_codes, scores_of, side_of
 from deemster.comparison.compare_columns import ComparisonSettings
 from deemster.comparison.compared_sample import ComparedSample
 from deemster.comparison.judge_change import (
@@ -33,7 +33,7 @@ from deemster.results.run_summary import cohort_label
 from deemster.runs.run_figures import stored_figures
 from deemster.stats import Interval, paired_difference
 from deemster.stats.confidence_interval import interval_ends
-from deemster.stats.score_link import unit_sums
+from deemster.stats.means import unit_sums
 from deemster.store import RunRow, Store
 
 # So many outputs are shown that pass under one judge only.
@@ -176,25 +176,36 @@ class _SameOutputs:
             old_is_loss=not old_card.higher_is_better,
             new_is_loss=not card_of(self._after, name).higher_is_better,
         )
+        at_old = self._joined.before[samples], self._matched.before[samples, places]
+        at_new = self._joined.after[samples], self._matched.after[samples, places]
+        outputs = outputs._replace(criteria=self._criteria(name, at_old, at_new))
         either = (scored[0] | scored[1]) & self._matched.equal
         return _Judged(
             name,
             outputs,
             int(np.count_nonzero(either)) - len(samples),
             samples=samples,
-            before=self._joined.before[samples],
-            repetitions=np.asarray(self._matched.before[samples, places], dtype=np.intp),
-            after=self._joined.after[samples],
+            before=at_old[0],
+            repetitions=np.asarray(at_old[1], dtype=np.intp),
+            after=at_new[0],
         )
+
+    def _criteria(
+        self, name: str, at_old: tuple[Rows, Rows], at_new: tuple[Rows, Rows]
+    ) -> dict[str, tuple[Floats, Floats]]:
+        """What both judges said of the criteria that both have, where the runs know it; NaN where one said nothing."""
+        runs = self._before, self._after
+        if not all(card_of(run, name).parts and run.read_criteria for run in runs):
+            return {}
+        old, new = (run.read_criteria()[name].values() for run in runs if run.read_criteria is not None)
+        return {criterion: (old[criterion][at_old], new[criterion][at_new]) for criterion in new if criterion in old}
 
     def _units(self) -> Rows:
         """The unit of each joined sample."""
         clusters = self._after.clusters
         if clusters is None:
             return np.arange(len(self._joined.after))
-        numbers: dict[object, int] = {}
-        keys = [clusters[position] for position in self._joined.after.tolist()]
-        return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+        return cluster_codes(clusters[position] for position in self._joined.after.tolist())
 
     def _cohorts(self, samples: Rows) -> Iterator[tuple[str, Rows]]:
         """The cohorts of the candidate that are not all of it, with their rows among the judged outputs."""
@@ -326,7 +337,7 @@ def hold_against_people(
 
 
 def _closer(interval: Interval | None) -> Literal["before", "now"] | None:
-    if interval is None or interval.low <= 0 <= interval.high:
+    if interval is None or not interval.leaves_out_zero:
         return None
     return "now" if interval.high < 0 else "before"
 

@@ -6,11 +6,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from deemster.comparison._paired_marks import Bools, Rows, cluster_codes
+from deemster.comparison._paired_marks import cluster_codes
 from deemster.records import BROKEN_OFF, CAUSES, BrokenOff
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import NOT_RUN, OUTSIDE, SCORED, share_interval
 from deemster.results.run_columns import RunColumns
+from deemster.results.run_summary import count_passes
 from deemster.results.usage_and_cost import USAGE
 from deemster.stats import Interval, pass_at_k, pass_hat_k
 
@@ -53,12 +54,14 @@ def ranked_figures(columns: RunColumns) -> RankedFigures:
     cost, _, latency = _known_usage(columns)
     unscored = ~np.isin(marks.causes, (SCORED, NOT_RUN, OUTSIDE, _TARGET_FAILED))
 
-    passes, is_rated = _count_passes(marks)
+    passes = count_passes(marks)
+    is_rated = marks.applies_to(slice(None)).any(axis=1)
+    clusters = None if columns.clusters is None else cluster_codes(columns.clusters)[is_rated]
     is_repeated = marks.repetitions > 1
     attempts = {"attempts": marks.repetitions, "k": marks.repetitions}
 
     return RankedFigures(
-        pass_rate_interval=_pass_rate_interval(columns, passes, is_rated),
+        pass_rate_interval=share_interval(passes, marks.repetitions, clusters),
         pass_at_k=pass_at_k(passes, **attempts).value if is_repeated else None,
         pass_hat_k=pass_hat_k(passes, **attempts).value if is_repeated else None,
         metrics={card.name: _mean_score(marks, column) for column, card in enumerate(marks.cards)},
@@ -70,19 +73,6 @@ def ranked_figures(columns: RunColumns) -> RankedFigures:
         cut=_count_broken_off(marks, "length"),
         refused=_count_broken_off(marks, "content_filter"),
     )
-
-
-def _count_passes(marks: MarkTable) -> tuple[Rows, Bools]:
-    """In how many repetitions each sample passes every metric that applies, and whether one applies to the sample."""
-    outside = marks.causes == OUTSIDE
-    is_rated = ~outside.all(axis=(1, 2))
-    passes = (marks.passed | outside).all(axis=2).sum(axis=1)
-    return passes[is_rated], is_rated
-
-
-def _pass_rate_interval(columns: RunColumns, passes: Rows, is_rated: Bools) -> Interval | None:
-    clusters = None if columns.clusters is None else cluster_codes(columns.clusters)[is_rated]
-    return share_interval(passes, columns.marks.repetitions, clusters)
 
 
 def _mean_score(marks: MarkTable, column: int) -> float | None:

@@ -247,14 +247,15 @@ def _pairs_to_decide(runs: Sequence[RunColumns]) -> set[tuple[int, int]]:
 def _pair(places: tuple[int, int], difference: Difference) -> RankedPair:
     first, second = places
     worse = None
-    if difference.interval is not None and not difference.interval.low <= 0 <= difference.interval.high:
-        worse = first if difference.interval.low > 0 else second
+    interval = difference.interval
+    if interval is not None and interval.leaves_out_zero:
+        worse = first if interval.low > 0 else second
     return RankedPair(
         first=first,
         second=second,
         n=difference.n,
         difference=difference.difference,
-        interval=difference.interval,
+        interval=interval,
         worse=worse,
     )
 

@@ -11,10 +11,10 @@ from deemster.records import MetricCard, Sample
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import PrivacyEntry
 from deemster.report.report_settings import report_facts
-from deemster.report.stored_columns import SampleColumns, run_columns
+from deemster.report.stored_columns import SampleColumns, read_columns, run_columns
 from deemster.report.stored_report import quoted_details
 from deemster.results.difference_origin import AnchorScores
-from deemster.results.mark_table import MarkTable
+from deemster.results.mark_table import CriterionColumns, MarkTable
 from deemster.results.run_columns import ComparedRun, RunColumns
 from deemster.results.run_summary import pass_rates
 from deemster.store import RunRow, ScoringRow, Store
@@ -86,7 +86,14 @@ class StoredSource:
             metadata=lambda: (sample.metadata or {} for sample in store.samples(row.id, content=False)),
             stored_usage=columns.usage,
             anchors=self._facts.anchors or AnchorScores(),
+            read_criteria=self._criteria,
         )
+
+    def _criteria(self) -> dict[str, CriterionColumns]:
+        """What each metric said of its criteria, which columns do not keep."""
+        number = None if self._scoring is None else self._scoring.number
+        table, _ = read_columns(self.store, self.row, self._cards, scoring=number)
+        return {self._cards[column].name: criteria for column, criteria in table.criteria.items()}
 
     def samples(self, positions: Sequence[int]) -> list[ShownSample]:
         """The samples at some positions.

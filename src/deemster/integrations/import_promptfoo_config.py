@@ -189,11 +189,14 @@ def read_promptfoo_config(source: SourceFile) -> SuiteFiles:
 
 def _remarks(sections: Mapping[str, Any], metrics: set[str]) -> Iterator[str]:
     """What is to be known of the suite before it runs."""
+    models = sections.get("models", {})
+    if models.get("judge") == _USUAL_GRADER:
+        yield "`judge` is the usual grader of promptfoo, a model of OpenAI: name another in `models` if you have no key"
     if not metrics:
         yield "no assertion has a metric here: `answered` checks that there is an output at all"
     if "cost-below" in metrics:
         yield "`cost-below` is unscored until each model in `models` has a `price`"
-    if "cosine-embedding" in metrics and "embedding" not in sections.get("models", {}):
+    if "cosine-embedding" in metrics and "embedding" not in models:
         yield "`similar` is measured by the embedded vectors: add `embedding` to `models` for those of a provider"
     if "target" not in sections and "variants" not in sections:
         yield "no prompt is asked of a model here: add a `target`, or run the suite with `--outputs FILE`"

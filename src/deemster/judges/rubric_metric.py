@@ -138,6 +138,8 @@ class RubricMetric(JudgeMetric, frozen=True, kw_only=True, dict=True):
     def loaded_rubric(self) -> Rubric:
         """The rubric."""
         given: Any = self.rubric if self.file is None else self.file
+        if self.file is not None and not isinstance(self.file, str):
+            raise ConfigurationError("`file` of rubric is the path of a rubric.")
         if self.file is not None and (message := missing_file(self.file)):
             raise ConfigurationError(message)
         try:

@@ -88,8 +88,7 @@ class BuiltinScorer(msgspec.Struct, metaclass=_NamedOptions, frozen=True, kw_onl
     """A metric or judge as a value: its fields are its options, its text is its canonical spec.
 
     Its `where` says which samples it applies to; it does not change the mark of any of them. An option that is declared
-    as a boolean, as words (`Literal`), as text that may be left out or as a number with limits is checked by that
-    declaration.
+    as a boolean, as words (`Literal`) or as a number with limits is checked by that declaration.
 
     A subclass declares all of it: the class variables, and in its docstring one sentence for the catalog, what it reads
     and gives, its options, and `Worked examples:`, from which its page computes marks. What else names it is made from
@@ -225,6 +224,13 @@ class TextCheck(BuiltinMetric, frozen=True, kw_only=True):
 
     expected: str | None = None
     negate: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.expected is not None and (not isinstance(self.expected, str) or not self.expected.strip()):
+            raise ConfigurationError(
+                f"`expected` of {self.alias} is a key of the metadata, not {show_value(self.expected)}."
+            )
 
     @property
     def needs(self) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class _Declared(NamedTuple):
 
     Attributes:
         name: Its name.
-        kind: A boolean, a `Literal` of words, text, or a number with its limits.
+        kind: A boolean, a `Literal` of words, or a number with its limits.
         may_lack: Whether it may be None.
     """
 
@@ -47,8 +47,7 @@ class _Declared(NamedTuple):
 def check_options(metric: msgspec.Struct, *, called: str) -> None:
     """Refuse options that are not as they are declared. An amount is kept as a float.
 
-    Booleans, words (`Literal`), text that may be left out and numbers with limits (`Annotated`) are checked; a metric
-    looks at others itself.
+    Booleans, words (`Literal`) and numbers with limits (`Annotated`) are checked; a metric looks at others itself.
 
     Raises:
         ConfigurationError: An option is something else.
@@ -61,8 +60,6 @@ def check_options(metric: msgspec.Struct, *, called: str) -> None:
             _check_flag(value, option=option.name, metric=called)
         elif get_origin(option.kind) is Literal:
             check_choice(value, get_args(option.kind), option=option.name, metric=called)
-        elif option.kind is str:
-            _check_text(value, option=option.name, metric=called)
         else:
             number, limits = get_args(option.kind)
             if number is int:
@@ -83,12 +80,8 @@ def _read_declarations(kind: type[msgspec.Struct]) -> Iterator[_Declared]:
     for field in msgspec.structs.fields(kind):
         known = get_args(field.type) if get_origin(field.type) in (Union, UnionType) else (field.type,)
         kinds = [each for each in known if each is not NoneType]
-        if len(kinds) != 1:
-            continue
-        may_lack = NoneType in known
-        is_optional_text = kinds[0] is str and may_lack
-        if is_optional_text or kinds[0] is bool or get_origin(kinds[0]) in (Annotated, Literal):
-            yield _Declared(field.name, kinds[0], may_lack)
+        if len(kinds) == 1 and (kinds[0] is bool or get_origin(kinds[0]) in (Annotated, Literal)):
+            yield _Declared(field.name, kinds[0], NoneType in known)
 
 
 def check_choice(value: Any, known: Sequence[str], *, option: str, metric: str) -> None:
@@ -135,11 +128,6 @@ def _type_words(kind: Any) -> Iterator[str]:
 def _check_flag(value: Any, *, option: str, metric: str) -> None:
     if not isinstance(value, bool):
         raise ConfigurationError(f"`{option}` of {metric} is true or false, not {show_value(value)}.")
-
-
-def _check_text(value: Any, *, option: str, metric: str) -> None:
-    if not isinstance(value, str):
-        raise ConfigurationError(f"`{option}` of {metric} is text, not {show_value(value)}.")
 
 
 def check_whole_number(value: Any, *, least: int, most: int | None = None, option: str, metric: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import re2
 
-from deemster.errors import ConfigurationError
+from deemster.errors import ConfigurationError, show_value
 from deemster.metrics.builtin_metric import TextCheck, expected_text, invalid_sample
 from deemster.records import Mark, Sample
 
@@ -69,6 +69,8 @@ class Regex(TextCheck, frozen=True, kw_only=True):
         """
         if self.pattern is None:
             return
+        if not isinstance(self.pattern, str):
+            raise ConfigurationError(f"`pattern` of regex is text, not {show_value(self.pattern)}.")
         try:
             compile_pattern(self.pattern, self.syntax)
         except PatternError as error:

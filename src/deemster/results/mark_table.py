@@ -204,6 +204,11 @@ class CriterionColumns:
         mixed._codes[rows] = codes[other._codes[rows]]
         return mixed
 
+    def values(self) -> dict[str, NDArray[np.float64]]:
+        """The value of each criterion by sample and repetition; NaN where it was not judged."""
+        known = np.array([math.nan] * _FIRST + list(self._values))
+        return {name: known[self._codes[:, :, place]] for name, place in self._places.items()}
+
     def summarize(self, clusters: Clusters = None) -> dict[str, CriterionSummary]:
         """The summary of each criterion, in the order of the rubric."""
         known = np.array([0.0] * _FIRST + list(self._values))

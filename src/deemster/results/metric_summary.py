@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ from deemster.stats import (
     weighted_wilson,
 )
 from deemster.stats.confidence_interval import Interval, interval_ends
+from deemster.stats.means import unit_sums
 
 # The cluster of each sample; None where samples stand alone.
 Clusters: TypeAlias = NDArray[np.intp] | None
@@ -258,7 +259,7 @@ def clustered_share(passed: NDArray[np.int64], marks: int, clusters: Clusters = 
     """
     if clusters is None:
         return clustered_wilson(passed, marks=marks)
-    totals, sizes = cluster_sums(passed, clusters)
+    totals, sizes = unit_sums(passed, clusters)
     return weighted_wilson(totals / (sizes * marks), sizes, most=marks * len(passed))
 
 
@@ -273,17 +274,9 @@ def mean_share_interval(shares: NDArray[np.float64], marks: float, clusters: Clu
     sizes = np.ones(len(shares))
     most = marks * len(shares)
     if clusters is not None:
-        totals, sizes = cluster_sums(shares, clusters)
+        totals, sizes = unit_sums(shares, clusters)
         shares = totals / sizes
     return interval_ends(weighted_wilson(shares, sizes, most=most).interval)
-
-
-def cluster_sums(values: NDArray[Any], clusters: NDArray[np.intp]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The sum of the values of each cluster that has some, and how many they are."""
-    sizes = np.bincount(clusters)
-    has_some = sizes > 0
-    totals = np.bincount(clusters, weights=values).astype(np.float64)
-    return totals[has_some], sizes[has_some].astype(np.float64)
 
 
 def sample_means(scores: NDArray[np.float64], scored: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -306,7 +299,7 @@ def mean_interval(means: NDArray[np.float64], clusters: Clusters = None) -> Inte
         clusters: The cluster of each sample.
     """
     if clusters is not None:
-        totals, sizes = cluster_sums(means, clusters)
+        totals, sizes = unit_sums(means, clusters)
         return None if sizes.size < 2 else interval_ends(bounded_mean(totals, sizes).interval)
     return None if means.size < 2 else interval_ends(bounded_mean(means).interval)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from deemster.datasets import SelectedPart
 from deemster.results.difference_origin import AnchorScores
-from deemster.results.mark_table import MarkTable
+from deemster.results.mark_table import CriterionColumns, MarkTable
 
 # How a reason begins why a metric that both runs have cannot be compared.
 IDENTITY_CHANGE = "its "
@@ -66,6 +66,7 @@ class RunColumns(NamedTuple):
         metadata: Gives the metadata of the samples; None where that is not known.
         stored_usage: Gives what the target used for each output, where the marks do not hold it.
         anchors: How its anchors were judged.
+        read_criteria: Gives, by metric, what it said of each criterion; None where that is not known.
     """
 
     run: ComparedRun
@@ -77,6 +78,7 @@ class RunColumns(NamedTuple):
     metadata: Callable[[], Iterable[Mapping[str, Any]]] | None = None
     stored_usage: Callable[[], NDArray[np.float64] | None] | None = None
     anchors: AnchorScores = AnchorScores()
+    read_criteria: Callable[[], Mapping[str, CriterionColumns]] | None = None
 
     def usage(self) -> NDArray[np.float64] | None:
         """What the target used for each output, as `MarkTable` has it."""

@@ -24,7 +24,6 @@ from deemster.results.metric_summary import (
     MetricSummary,
     PanelSummary,
     RunMetricSummary,
-    cluster_sums,
     histogram,
     mean_interval,
     sample_means,
@@ -35,6 +34,7 @@ from deemster.results.repetition_precision import Precision, repetition_precisio
 from deemster.results.usage_and_cost import Cost, RunUsage, run_usage, total_cost
 from deemster.stats import weighted_wilson
 from deemster.stats.confidence_interval import Interval, interval_ends
+from deemster.stats.means import unit_sums
 
 UNTAGGED = "(untagged)"
 _CRASHED = CAUSES.index("target_failed") + 1
@@ -196,7 +196,7 @@ def _precision(marks: MarkTable, delta: float) -> Precision | None:
     clusters = marks.clusters
     if clusters is not None:
         clusters = clusters[marks.applies_to(slice(None)).any(axis=1)]
-    passes = _passes(marks, slice(None))
+    passes = count_passes(marks)
     return repetition_precision(passes, repetitions=marks.repetitions, delta=delta, clusters=clusters)
 
 
@@ -290,7 +290,7 @@ def _aggregate(marks: MarkTable, positions: NDArray[np.int64] | slice) -> Aggreg
     )
 
 
-def _passes(marks: MarkTable, positions: NDArray[np.int64] | slice) -> NDArray[np.int64]:
+def count_passes(marks: MarkTable, positions: NDArray[np.int64] | slice = slice(None)) -> NDArray[np.int64]:
     """In how many repetitions every metric that applies passed, for each sample that one applies to."""
     outside = marks.causes[positions] == OUTSIDE
     every = (marks.passed[positions] | outside).all(axis=2).sum(axis=1)
@@ -307,7 +307,7 @@ def pass_rates(marks: MarkTable, positions: NDArray[np.int64] | slice = slice(No
     used = np.asarray(applies.any(axis=0))
     rows = np.asarray(applies.any(axis=1))
     applies, passed = applies[np.ix_(rows, used)], passed[rows][:, :, used]
-    executions = _passes(marks, positions)
+    executions = count_passes(marks, positions)
     clusters = marks.clusters_at(positions)
     clusters = None if clusters is None else clusters[rows]
     macro_f1, interval = _macro_f1(applies, passed, clusters)
@@ -337,7 +337,7 @@ def _macro_f1(
     weights = votes.sum(axis=1)
     shares = (passed.sum(axis=1) / repetitions * votes).sum(axis=1) / weights
     if clusters is not None:
-        totals, sizes = (cluster_sums(values, clusters)[0] for values in (shares * weights, weights))
+        totals, sizes = (unit_sums(values, clusters)[0] for values in (shares * weights, weights))
         shares, weights = totals / sizes, sizes
     most = len(samples) ** 2 * repetitions / math.fsum((1 / samples).tolist())
     interval = interval_ends(weighted_wilson(shares, weights, most=most).interval)

@@ -14,6 +14,11 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    @property
+    def leaves_out_zero(self) -> bool:
+        """Whether it shows on which side of 0 a number lies."""
+        return self.low > 0 or self.high < 0
+
 
 class ConfidenceInterval(msgspec.Struct, frozen=True):
     """The two ends of a confidence interval, its level, and how it was made.

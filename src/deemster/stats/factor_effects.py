@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats.confidence_interval import shared_confidence
+from deemster.stats.means import unit_sums
 from deemster.stats.nan_arithmetic import Floats
 from deemster.stats.paired_difference import PairedDifference, paired_difference
 
@@ -88,10 +89,6 @@ class Grid:
         for values in product(*(self.levels[name] for name in names)):
             yield dict(zip(names, values, strict=True))
 
-    def missing(self) -> list[Levels]:
-        """The cells that the grid lacks."""
-        return [cell for cell in self.others() if self.column(cell) is None]
-
 
 def factor_effects(
     values: ArrayLike,
@@ -140,17 +137,16 @@ class _Units:
 
     def __init__(self, table: Floats, clusters: NDArray[np.int64] | None) -> None:
         self._table = table
-        self._codes = None if clusters is None else np.unique(clusters, return_inverse=True)[1]
+        self._clusters = clusters
 
     def compare(self, weights: Mapping[int, float], confidence: float) -> PairedDifference:
         """The mean of a weighted sum of columns."""
         totals = sum(weight * self._table[:, column] for column, weight in weights.items())
         # Shares of repetitions that cancel out leave a last digit.
         totals = np.where(np.abs(totals) < 1e-12, 0.0, totals)
-        if self._codes is None:
+        if self._clusters is None:
             return paired_difference(totals, confidence=confidence)
-        sizes = np.bincount(self._codes).astype(np.float64)
-        return paired_difference(np.bincount(self._codes, weights=totals), sizes, confidence=confidence)
+        return paired_difference(*unit_sums(totals, self._clusters), confidence=confidence)
 
 
 def _mains(units: _Units, grid: Grid, confidence: float) -> tuple[FactorContrast, ...]:

@@ -6,7 +6,7 @@ import math
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from deemster.stats.confidence_interval import ConfidenceInterval, check_confidence
 from deemster.stats.student_distribution import t_quantile
@@ -35,6 +35,22 @@ def exact_stdev(values: ArrayLike) -> float | None:
     if array.min() == array.max():
         return 0.0
     return math.sqrt(math.fsum(np.square(array - mean).data) / (array.size - 1))
+
+
+def unit_sums(values: ArrayLike, units: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The sum of the values of each unit that has some, and how many they are.
+
+    Args:
+        values: The values.
+        units: The number of each value's unit, from 0.
+
+    >>> unit_sums([0.5, 1.0, 0.25], np.array([0, 2, 2]))
+    (array([0.5 , 1.25]), array([1., 2.]))
+    """
+    sizes = np.bincount(units)
+    has_some = sizes > 0
+    sums = np.bincount(units, weights=values).astype(np.float64)
+    return sums[has_some], sizes[has_some].astype(np.float64)
 
 
 def quantile(ascending: ArrayLike, share: float) -> float | None:

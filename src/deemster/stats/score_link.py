@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from deemster.stats.confidence_interval import Interval, normal_quantile
 from deemster.stats.correlation import spearman
+from deemster.stats.means import unit_sums
 from deemster.stats.nan_arithmetic import Floats
 from deemster.stats.paired_difference import PairedDifference, paired_difference
 from deemster.stats.rank_correlation import spearman_influence
@@ -41,14 +42,6 @@ class ScoreLink(msgspec.Struct, frozen=True, kw_only=True):
     interval: Interval
     left: PairedDifference
     passed: NDArray[np.bool_]
-
-
-def unit_sums(values: Floats, units: _Rows) -> tuple[Floats, Floats]:
-    """The sum of the values in each unit, and how many there are."""
-    sizes = np.bincount(units)
-    filled = sizes > 0
-    sums: Floats = np.bincount(units, weights=values).astype(np.float64)
-    return sums[filled], sizes[filled].astype(np.float64)
 
 
 def link_pass_mark(old_passed: NDArray[np.bool_], new: Floats, units: _Rows, *, confidence: float) -> ScoreLink | None:

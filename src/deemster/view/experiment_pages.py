@@ -26,6 +26,7 @@ from deemster.view.sample_shapes import ListedSample, MetricCell
 TEXT_LIMIT = 4000
 _KEPT = 2
 SHOWN = ("all", "verdicts_differ", "outputs_differ", "failing", "failing_everywhere")
+_SHOWN_OF_TARGET = ("prompt", "chat", "parameters", "settings")
 SORTS = ("position", "disagreement", "worst")
 
 
@@ -251,12 +252,18 @@ def experiment_page(experiment: OpenedExperiment) -> dict[str, Any]:
         "columns": [
             {
                 "name": name,
-                "target": run.row.identity.get("target"),
+                "target": _shown_target(run),
                 "run": run_entry(run.store, run.row, baselines),
             }
             for name, run in zip(experiment.names, experiment.runs, strict=True)
         ],
     }
+
+
+def _shown_target(run: OpenedRun) -> dict[str, Any]:
+    """What a person set of a target: the rest, such as paths, is nothing to pass on with an export."""
+    target = run.row.identity.get("target", {})
+    return {name: target[name] for name in _SHOWN_OF_TARGET if target.get(name)}
 
 
 def experiment_answer(answer: Experiment) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from deemster.integrations.source_file import SourceFile
 
 _PARTS = ("vars", "options", "metadata")
 _TEST_KEYS = frozenset({"description", "vars", "assert", "metadata", "options"})
-_OPTION_KEYS = frozenset({"disableVarExpansion", "provider"})
+_OPTION_KEYS = frozenset({"disableDefaultAsserts", "disableVarExpansion", "provider"})
 _CHANGES_OUTPUT = frozenset({"transform", "postprocess"})
 _SCENARIO_KEYS = frozenset({"config", "tests"})
 # The assertions of promptfoo; in a cell of a table they stand as `not-contains: x` or `similar(0.8): x`.
@@ -112,35 +112,35 @@ class _TestReader:
         """The tests of a list, of a file, or of a list of files."""
         if tests is None:
             return []
-        found: list[_Entry] = []
+        entries: list[_Entry] = []
         for index, test in enumerate(tests if isinstance(tests, list) else [tests]):
-            place = (*path, index) if isinstance(tests, list) else path
+            test_path = (*path, index) if isinstance(tests, list) else path
             reference = as_map(test).get("path", test)
             try:
                 if isinstance(reference, str):
-                    self._left_out.note_keys(as_map(test), frozenset({"path"}), place, "tests in another file")
-                    found += [_Entry(row, place) for row in self._tests_of_files(reference, place)]
+                    self._left_out.note_keys(as_map(test), frozenset({"path"}), test_path, "tests in another file")
+                    entries += [_Entry(row, test_path) for row in self._tests_of_files(reference, test_path)]
                 elif isinstance(test, dict):
-                    found.append(_Entry(test, place))
+                    entries.append(_Entry(test, test_path))
                 else:
-                    self._left_out.note("a test that is no map", place)
+                    self._left_out.note("a test that is no map", test_path)
             except LeftOutError as error:
-                self._left_out.note(f"tests: {error}", place)
-        return found
+                self._left_out.note(f"tests: {error}", test_path)
+        return entries
 
-    def _tests_of_files(self, reference: str, place: tuple[str | int, ...]) -> list[dict[str, Any]]:
+    def _tests_of_files(self, reference: str, path: tuple[str | int, ...]) -> list[dict[str, Any]]:
         """The tests of all files that a reference names.
 
         Raises:
             LeftOutError: One of them cannot be read.
         """
-        return [test for source in self._files.find(reference) for test in self._tests_of_file(source, place)]
+        return [test for source in self._files.find(reference) for test in self._tests_of_file(source, path)]
 
-    def _tests_of_file(self, source: SourceFile, place: tuple[str | int, ...]) -> Iterator[dict[str, Any]]:
+    def _tests_of_file(self, source: SourceFile, path: tuple[str | int, ...]) -> Iterator[dict[str, Any]]:
         try:
             if source.path.suffix.lower() in (".csv", ".tsv"):
                 for row in source.table:
-                    yield self._test_of_row(row, place)
+                    yield self._test_of_row(row, path)
                 return
             value = source.rows if source.path.suffix.lower() == ".jsonl" else source.value
         except InputError as error:
@@ -150,7 +150,7 @@ class _TestReader:
             raise LeftOutError(f"`{source.name}` is no list of tests")
         yield from tests
 
-    def _test_of_row(self, row: Mapping[str, str], place: tuple[str | int, ...]) -> dict[str, Any]:
+    def _test_of_row(self, row: Mapping[str, str], path: tuple[str | int, ...]) -> dict[str, Any]:
         """The test of a row in a table: columns are variables, and those with `__` in front say the rest."""
         test: dict[str, Any] = {"vars": {}, "assert": [], "metadata": {}}
         for column, cell in row.items():
@@ -170,7 +170,7 @@ class _TestReader:
                 if cell.strip():
                     test["metadata"][name.removesuffix("[]")] = value
             elif key.startswith("__"):
-                self._left_out.note(f"the column `{key}` of a table", place)
+                self._left_out.note(f"the column `{key}` of a table", path)
             else:
                 test["vars"][key] = cell
         if metric := test.pop("metric", None):
@@ -179,7 +179,7 @@ class _TestReader:
 
     def scenarios(self, scenarios: Any) -> list[_Entry]:
         """Each test of a scenario with each of its configs."""
-        found: list[_Entry] = []
+        entries: list[_Entry] = []
         for index, scenario in enumerate(as_list(scenarios)):
             path = ("scenarios", index)
             if not isinstance(scenario, dict):
@@ -188,10 +188,10 @@ class _TestReader:
             self._left_out.note_keys(scenario, _SCENARIO_KEYS, path, "a scenario")
             configs = self.entries(scenario.get("config"), (*path, "config"))
             tests = self.entries(scenario.get("tests"), (*path, "tests")) or [_Entry({}, path)]
-            for given, entry in itertools.product(configs, tests):
-                merged = {key: {**as_map(given.test.get(key)), **as_map(entry.test.get(key))} for key in _PARTS}
-                found.append(_Entry({**given.test, **entry.test, **merged}, entry.path))
-        return found
+            for (shared, _), (test, test_path) in itertools.product(configs, tests):
+                merged = {key: {**as_map(shared.get(key)), **as_map(test.get(key))} for key in _PARTS}
+                entries.append(_Entry({**shared, **test, **merged}, test_path))
+        return entries
 
     def _note_keys(self, entry: _Entry) -> None:
         self._left_out.note_keys(entry.test, _TEST_KEYS, entry.path, "a test")
@@ -209,9 +209,10 @@ class _TestReader:
         options = {**as_map(default.get("options")), **as_map(entry.test.get("options"))}
         is_expanded = options.get("disableVarExpansion") is not True
         variables = {**self._variables(self._default), **self._variables(entry)}
+        owners = [entry] if options.get("disableDefaultAsserts") is True else [self._default, entry]
         assertions = [
             (assertion, (*owner.path, "assert", position))
-            for owner in (self._default, entry)
+            for owner in owners
             for position, assertion in enumerate(as_list(owner.test.get("assert")))
         ]
         if assertions and not _CHANGES_OUTPUT.isdisjoint(options):
@@ -230,9 +231,9 @@ class _TestReader:
 
     def _variables(self, entry: _Entry) -> dict[str, Any]:
         """The variables of a test, from files too."""
-        given = entry.test.get("vars")
+        parts = entry.test.get("vars")
         variables: dict[str, Any] = {}
-        for part in given if isinstance(given, list) else [given]:
+        for part in parts if isinstance(parts, list) else [parts]:
             try:
                 content = self._files.content(part) if isinstance(part, str) else part
                 variables.update({str(name): value for name, value in as_map(content).items()})

@@ -17,5 +17,5 @@ def solve(invocation: dm.records.Invocation) -> dm.Output:
     return dm.Output(
         reply["text"],
         trajectory=dm.records.Trajectory(tool_calls=calls, steps=len(calls) + 1),
-        usage=dm.records.Usage(cost_usd=reply["usd"]),
+        usage=dm.records.Usage(cost_usd=reply["usd"], latency_ms=1000 * reply["s"]),
     )
