@@ -146,6 +146,19 @@ def test_killed_experiment_is_resumed_to_the_same_bytes_and_nothing_is_paid_twic
         assert set(trial.asked()) == set(asked)
 
 
+def test_faults_of_the_servers_change_no_answer(tmp_path, whole):
+    results, _ = whole
+    faults = {"500": 0.1, "429=0": 0.05, "reset": 0.05}
+    with ModelServer(answer=reply, faults=faults) as one, ModelServer(answer=reply, faults=faults) as other:
+        trial = Trial(tmp_path / "folder", (one, other))
+        written(trial.folder, {"suite.yml": SUITE.replace("retries: 0", "retries: 8")})
+        trial.killed_after(80)
+        trial.finished("--resume")
+        found = json.loads(trial.results()["answer"])
+    assert found["ranking"]["pairs"] == json.loads(results["answer"])["ranking"]["pairs"]
+    assert not found["missing"]
+
+
 def test_interrupted_experiment_ends_all_its_runs_and_is_resumed_to_the_same_bytes(tmp_path, whole):
     results, _ = whole
     with ModelServer(answer=reply) as one, ModelServer(answer=reply) as other:

@@ -30,7 +30,10 @@ _SUITE = "suite.yml"
 # The headings of flags that choose samples, and of those that say how they are run.
 RUN_HEADINGS = {
     "Which samples": ("--sample", "--limit", "--seed"),
-    "How": ("--outputs", "--metric", "--threshold", "--repetitions", "--concurrency", "--timeout", "--confirm"),
+    "How": (
+        *("--variant", "--outputs", "--metric", "--threshold"),
+        *("--repetitions", "--concurrency", "--timeout", "--confirm"),
+    ),
 }
 
 
@@ -39,7 +42,6 @@ RUN_HEADINGS = {
     cls=Verb,
     headings=RUN_HEADINGS,
     examples=[
-        "deemster run",
         "deemster run suite.yml --only failed --to report.html --to junit.xml",
         "deemster run --outputs latest --metric 'length-within(max=80, unit=words)'",
     ],

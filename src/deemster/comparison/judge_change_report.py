@@ -79,7 +79,7 @@ def _numbers(comparison: Comparison, name: str, metric: MetricJudgeChange, *, fu
     left_out = f"; {metric.left_out:,} that only one scored left out" if metric.left_out else ""
     after = [*_agreement(metric), *_people(metric), *_exchange(metric)]
     title = (MetricName(name), f"{outputs}{left_out}")
-    lines: list[TextLine] = [("What changed: ", SentenceText(metric.changed), ".")] if full and metric.changed else []
+    lines: list[TextLine] = [("What changed: ", SentenceText(metric.changed), ".")] if metric.changed else []
     return TextSection(title, lines, table, after=after, key="judge-change", is_short=True)
 
 

@@ -227,7 +227,7 @@ def _check_suite(file: str, limits: ModelCalls, warn: Callable[[str], None]) -> 
         return CheckedFile(description, suite)
     loaded = load_suite(file, calls_target=False).called_with(limits)
     evaluations = suite_evaluations(loaded, SuiteOverrides(asks_models=False))
-    # The gate may hold for some of the variants.
+    # The gate may hold for some of them only.
     gates = {name: evaluation.gate for name, evaluation in evaluations.items()}
     gated = [name for name, gate in gates.items() if gate is not None and (gate.rules or gate.baseline)]
     first = next(iter(gated or evaluations))
