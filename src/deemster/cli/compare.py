@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         "deemster compare baseline latest --margin 0.05 --to pr-comment.md",
         "deemster compare short long polite steps",
     ],
-    see_also=["run", "baseline", "show"],
+    see_also=["run", "baseline", "show", "view"],
 )
 @click.argument("baseline", type=click.Path())
 @click.argument("candidates", metavar="CANDIDATE...", type=click.Path(), nargs=-1, required=True)
