@@ -142,6 +142,8 @@ def test_every_form_of_a_comparison_says_what_the_old_numbers_are_worth(shop):
         text = Path(file).read_text()
         assert "Linked: for" in text
         assert "in place of 0.70" in text
+        assert "old judge" in text
+        assert "n/a" not in text
     page = Path("c.html").read_text()
     assert "strict-1 read it." in page
     assert "pass under the old judge only" in page

@@ -251,3 +251,9 @@ def test_text_that_must_not_occur_passes_where_it_does_not(metric):
     sample = Sample("s", {}, "AI")
     assert [forbidding.score(sample, Output(text)).score for text in ("AI", "a person")] == [0, 1]
     assert str(forbidding) == f"{metric.alias}(negate=true)"
+
+
+@pytest.mark.parametrize("key", ["", " ", 7])
+def test_key_of_the_expected_text_is_text(key):
+    with pytest.raises(ConfigurationError, match="`expected` of contains is a key of the metadata"):
+        Contains(expected=key)

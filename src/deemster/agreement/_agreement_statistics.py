@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from inspect import get_annotations
 from typing import Any
 
 import msgspec
@@ -101,7 +103,9 @@ class Statistics:
 @cache
 def _number_fields(model: type[msgspec.Struct]) -> tuple[str, ...]:
     """The fields of a model that hold a number or None, in order."""
-    return tuple(field.name for field in msgspec.structs.fields(model) if field.type == float | None)
+    # As they are written: to look up the types of a model takes a millisecond.
+    written = ChainMap(*map(get_annotations, model.__mro__))
+    return tuple(name for name in model.__struct_fields__ if written[name] == "float | None")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,12 +15,13 @@ from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement._score_statistics import weighted_sums
 from deemster.agreement._verdict_classes import Codes
 from deemster.agreement.result_models import BootstrapResult, ResultModel
+from deemster.rubrics.criterion import MISSING
 from deemster.rubrics.vote_aggregation import aggregate, weighs_votes
 from deemster.stats.bootstrap_resampling import imagined_weights
+from deemster.stats.bounded_mean import bounded_mean
 from deemster.stats.confidence_interval import ConfidenceInterval
 from deemster.stats.effective_votes import effective_votes, error_correlations
-from deemster.stats.means import unit_sums
-from deemster.stats.paired_difference import PairedDifference, paired_difference
+from deemster.stats.means import Mean, unit_sums
 
 _FOLDS = 10
 
@@ -149,12 +150,8 @@ def panel_worth(votes: LabelledVotes, drawing: BootstrapSettings) -> PanelWorth 
 
 def _errors(votes: LabelledVotes, column: CriterionColumn) -> _Errors:
     """The errors on one criterion."""
-    truth = column.truth_classes
-    complete = (truth >= 0) & (column.vote_classes >= 0).all(axis=1)
-    truth = truth[complete]
-    cast = column.votes[complete]
-    weights = np.array([judge.weight for judge in votes.votes.judges])
-    everyone = np.arange(len(weights))
+    complete = (column.truth_classes >= 0) & (column.vote_classes >= 0).all(axis=1)
+    truth = column.truth_classes[complete, None]
 
     def error(classes: Codes) -> Floats:
         if column.criterion.kind != "ordinal":
@@ -163,18 +160,22 @@ def _errors(votes: LabelledVotes, column: CriterionColumn) -> _Errors:
         distance[classes < 0] = 1.0
         return distance
 
-    def panel_error(members: Indices) -> Floats:
-        rule = votes.votes.rules.rule_for(column.criterion)
-        verdicts = aggregate(column.criterion, cast[:, members], rule=rule, weights=weights[members]).codes
-        return error(column.classes.from_codes(verdicts, column.worst_codes[complete]))
+    weights = np.array([judge.weight for judge in votes.votes.judges])
+    n = len(weights)
+    # The panel, then the panel without each judge.
+    panels = np.repeat(column.votes[complete][:, None], 1 + n, axis=1)
+    panels[:, np.arange(n) + 1, np.arange(n)] = MISSING
+    rule = votes.votes.rules.rule_for(column.criterion)
+    verdicts = aggregate(column.criterion, panels.reshape(-1, n), rule=rule, weights=weights).codes.reshape(-1, 1 + n)
+    of_panels = error(column.classes.from_codes(verdicts, column.worst_codes[complete]))
 
-    judges = np.column_stack([error(classes) for classes in column.vote_classes[complete].T])
+    judges = error(column.vote_classes[complete])
     return _Errors(
         units=votes.unit_of_item[column.rows[complete]],
         judges=judges,
         centred=judges - judges.sum(axis=0) / max(1, len(judges)),
-        panel=panel_error(everyone),
-        without=np.column_stack([panel_error(np.delete(everyone, judge)) for judge in everyone]),
+        panel=of_panels[:, 0],
+        without=of_panels[:, 1:],
     )
 
 
@@ -206,9 +207,9 @@ def _correlation_numbers(
     return smoothed_results(statistic, units=n_units, drawing=drawing)
 
 
-def _difference(errors: _Errors, others: Floats, confidence: float) -> PairedDifference:
+def _difference(errors: _Errors, others: Floats, confidence: float) -> Mean:
     """How much less the panel errs than something else on the same cells."""
-    return paired_difference(*unit_sums(others - errors.panel, errors.units), confidence=confidence)
+    return bounded_mean(*unit_sums(others - errors.panel, errors.units), low=-1.0, strict=True, confidence=confidence)
 
 
 def _chosen_errors(errors: _Errors, n_units: int, seed: int) -> Floats:

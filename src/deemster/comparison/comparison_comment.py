@@ -46,7 +46,7 @@ def _compared(comparison: Comparison) -> CommentContent:
         verdict=describe_samples(comparison),
         meaning=change,
         notes=[*warnings[:_MOST_WARNINGS], runs],
-        tables=with_keys(parts, ("pass-rates", "cohorts")),
+        tables=with_keys(parts, ("judge-change", "pass-rates", "cohorts")),
         title="Samples that broke",
         total=comparison.statuses.get("newly_failing", 0),
         samples=[describe_example(comparison, example) for example in broken],

@@ -70,10 +70,16 @@ def comparison_sections(comparison: Comparison, *, full: bool = True) -> list[Te
         comparison: The comparison.
         full: Whether details of the tests, and more samples, are shown.
     """
-    parts = [
+    head = [
         comparison_headline(comparison),
         *(() if comparison.gate is None else (gate_section(comparison.gate, comparison.candidate.part),)),
         *judge_change_sections(comparison, full=full),
+    ]
+    change = comparison.judge_change
+    if change is not None and not comparison.metrics and comparison.not_comparable.keys() <= change.metrics.keys():
+        return head
+    parts = [
+        *head,
         _numbers(comparison),
         *_corrected(comparison),
         *_means(comparison),

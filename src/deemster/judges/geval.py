@@ -154,7 +154,7 @@ class GEval(PanelMetric, frozen=True, kw_only=True):
     def _normalize_texts(self) -> None:
         """Bring what describes the quality into the form in which it is used, or refuse it."""
         metric = self.alias
-        for option in ("criteria", "info"):
+        for option in ("criteria", "info", "expected"):
             text = getattr(self, option)
             if text is not None:
                 force_setattr(self, option, check_text(text, option=option, metric=metric))

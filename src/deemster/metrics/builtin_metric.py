@@ -225,6 +225,13 @@ class TextCheck(BuiltinMetric, frozen=True, kw_only=True):
     expected: str | None = None
     negate: bool = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.expected is not None and (not isinstance(self.expected, str) or not self.expected.strip()):
+            raise ConfigurationError(
+                f"`expected` of {self.alias} is a key of the metadata, not {show_value(self.expected)}."
+            )
+
     @property
     def needs(self) -> tuple[str, ...]:
         """Where what is expected stands."""

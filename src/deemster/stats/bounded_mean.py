@@ -29,6 +29,7 @@ def bounded_mean(
     low: float = 0.0,
     high: float = 1.0,
     usual: float | None = None,
+    strict: bool = False,
     confidence: float = 0.95,
 ) -> Mean:
     """A mean of values between two bounds, with an interval that holds its level where nearly all values are equal.
@@ -50,6 +51,7 @@ def bounded_mean(
         low: The least possible value.
         high: The greatest possible value.
         usual: The value that units are counted as different from; the most common one where not given.
+        strict: Take Student's t only where 20 units of equal weight carry the change, and correct it for skewness.
         confidence: The level of the interval.
 
     Raises:
@@ -61,7 +63,7 @@ def bounded_mean(
     (0.8655, 1.0)
     """
     check_confidence(confidence)
-    units = bounded_units(totals, sizes, low=low, high=high, usual=usual)
+    units = bounded_units(totals, sizes, low=low, high=high, usual=usual, strict=strict)
     if units is None:
         return Mean(n=0)
     return Mean(value=units.mean, n=units.n, standard_error=units.error, interval=units.interval(confidence))
