@@ -12,7 +12,7 @@ from deemster.errors import plural
 from deemster.report.failing_samples import detail_notes, quoted_field
 from deemster.report.report_entries import MarkEntry, ScoreEntry
 from deemster.text.number_format import format_change, format_number, format_percent
-from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero
+from deemster.text.table_plots import IntervalCell, drawn_changes
 from deemster.text.text_sections import (
     DataText,
     MetricName,
@@ -70,9 +70,8 @@ def _numbers(comparison: Comparison, name: str, metric: MetricJudgeChange, *, fu
 
     interval = f"{format_level(comparison)} interval"
     rows = [(label, *_cells(number)) for label, number in numbers]
-    ends = [end for _, number in numbers for end in number.interval or (number.difference,)]
     cells = [IntervalCell(number.difference, number.interval) for _, number in numbers]
-    plots = drawn_columns(PlotColumn("change", cells, interval, scale_around_zero(ends)))
+    plots = drawn_changes("change", cells, beside=interval)
     table = TextTable(("number", "old judge", "new judge", "change", interval), rows, (), plots)
 
     outputs = f": {plural(metric.outputs, 'output')} that both judges scored"
