@@ -17,7 +17,7 @@ from deemster.text.number_format import (
     format_number,
     supported_places,
 )
-from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero
+from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_changes, drawn_columns
 from deemster.text.text_sections import (
     Column,
     DataText,
@@ -377,8 +377,7 @@ def difference_figures(caption: str, differences: Sequence[DrawnDifference]) -> 
     interval = "simultaneous interval"
     rows = [(DataText(name), format_change(value), format_change_interval(ends)) for name, value, ends in differences]
     cells = [IntervalCell(value, ends) for _, value, ends in differences]
-    scale = scale_around_zero([end for cell in cells for end in cell.ends or (cell.value,)])
-    plots = drawn_columns(PlotColumn("difference", cells, interval, scale))
+    plots = drawn_changes("difference", cells, beside=interval)
     table = TextTable(("pair", "difference", interval), rows, (), plots)
     return [Figure(f"{caption}: an interval that leaves out 0 decides.", "", table)]
 
@@ -451,9 +450,8 @@ def _against_first(ranking: Ranking) -> TextSection:
     interval = f"{_level(ranking.confidence)} simultaneous interval"
     head = ("run", "samples", "first", "this", "change", interval, "broke", "fixed")
     lines: list[TextLine] = [("Pass-rate, over the samples that both have.",)]
-    reach = [end for number in changes for end in number.interval or (number.difference,)]
     cells = [IntervalCell(number.difference, number.interval) for number in changes]
-    plots = drawn_columns(PlotColumn("change", cells, interval, scale_around_zero(reach)))
+    plots = drawn_changes("change", cells, beside=interval)
     title = ("Against the first run, ", entry_name(first))
     return TextSection(title, lines, TextTable(head, rows, ("samples", "first"), plots), after, key="against-first")
 
