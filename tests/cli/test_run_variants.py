@@ -107,6 +107,11 @@ def test_list_of_runs_names_an_experiment_once(folder):
     assert [line.split()[2] for line in listed.splitlines()[1:]] == [experiment, '"', '"']
 
 
+def test_part_that_all_variants_ran_is_told_once(folder):
+    text = called("run", "suite.yml", "--limit", "5").stdout
+    assert text.count("Warning:") == text.count("Warning: All ran the same part of the dataset: 5 of 12 samples.") == 1
+
+
 def test_live_variants_are_called_sample_by_sample(folder):
     called("run", "suite.yml", "--concurrency", "1")
     calls = (folder / "calls.txt").read_text().splitlines()

@@ -77,7 +77,7 @@ def _numbers(comparison: Comparison, name: str, metric: MetricJudgeChange, *, fu
     outputs = f": {plural(metric.outputs, 'output')} that both judges scored"
     left_out = f"; {metric.left_out:,} that only one scored left out" if metric.left_out else ""
     after = [*_agreement(metric), *_people(metric), *_exchange(metric)]
-    title = (MetricName(name), f"{outputs}{left_out}")
+    title = ("Old and new judge of ", MetricName(name), f"{outputs}{left_out}")
     lines: list[TextLine] = [("What changed: ", SentenceText(metric.changed), ".")] if metric.changed else []
     return TextSection(title, lines, table, after=after, key="judge-change", is_short=True)
 
@@ -154,7 +154,9 @@ def _flips(name: str, metric: MetricJudgeChange, *, full: bool) -> Iterator[Text
     rest = metric.only_before + metric.only_now - len(shown)
     after: list[TextLine] = [(f"... and {rest:,} more.",)] if rest > 0 else []
     details = [_flip(name, sample) for sample in shown]
-    yield TextSection((MetricName(name), f": {counts}"), details=details, after=after, key="judge-flips", is_short=True)
+    yield TextSection(
+        ("Flips of ", MetricName(name), f": {counts}"), details=details, after=after, key="judge-flips", is_short=True
+    )
 
 
 def _flip(name: str, sample: ComparedSample) -> TextDetail:
