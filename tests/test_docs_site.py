@@ -125,6 +125,10 @@ def test_site_has_no_warning_no_dead_link_and_nothing_from_elsewhere(build):
 QUESTIONS = {
     "my own csv columns": "faq.html#my-csv-file-has-columns-of-its-own-must-i-rename-them",
     "compare prompts": "faq.html#how-do-i-compare-prompts-and-models-side-by-side",
+    "which model is best": "guide/choosing.html",
+    "a/b test": "guide/does-this-skill-help.html",
+    "pass@k": "guide/does-this-skill-help.html",
+    "does my skill help": "guide/does-this-skill-help.html",
     "prompts and models side by side": "faq.html#how-do-i-compare-prompts-and-models-side-by-side",
     "chat model without python": "faq.html#can-i-test-a-chat-model-or-an-application-without-writing-python",
     "what does my target cost": "faq.html#what-does-my-own-application-the-target-cost",

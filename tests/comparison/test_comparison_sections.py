@@ -74,6 +74,20 @@ def test_samples_that_broke_and_that_were_fixed_stand_in_one_sentence():
     assert verdict.startswith("1 sample broke (a), and 1 was fixed (b). ")
 
 
+def test_share_that_passes_every_metric_is_told_where_the_mean_does_not_show_its_change():
+    def report(outputs):
+        samples = [{"id": f"q{n}", "input": {"n": n}, "expected_output": None} for n in range(20)]
+        metrics = [{"regex": {"pattern": word, "name": word}} for word in ("red", "green", "blue")]
+        return dm.evaluate(samples, outputs={f"q{n}": text for n, text in enumerate(outputs)}, metrics=metrics)
+
+    broken = [*["red green"] * 4, *["red blue"] * 4, *["green blue"] * 4]
+    verdict = dm.compare(report([*broken, *["red green blue"] * 8]), report(["red green blue"] * 20)).verdict
+    assert "The mean pass-rate rose from 80.0 % to 100.0 %, which may be chance" in verdict
+    assert re.search(
+        r"But the share of outputs that pass every metric rose by \d+\.\d to \d+\.\d points, by more", verdict
+    )
+
+
 def test_one_sample_may_always_be_chance():
     verdict = compared({"a": RIGHT}, {"a": WRONG}).verdict
     assert "from 100.0 % to 0.0 %, which may be chance: " in verdict

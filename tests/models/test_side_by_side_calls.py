@@ -51,7 +51,7 @@ class Runs:
     async def __aenter__(self):
         self.gateways = []
         for role, budget in zip(self.roles, self.budgets, strict=True):
-            context = CallContext(budget=budget, shared=self.shared.of_run())
+            context = CallContext(budget=budget, shared=self.shared)
             self.gateways.append(await Gateway({"judge": role}, context).__aenter__())
         return self
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         "deemster compare baseline latest --margin 0.05 --to pr-comment.md",
         "deemster compare short long polite steps",
     ],
-    see_also=["run", "baseline", "show"],
+    see_also=["run", "baseline", "show", "view"],
 )
 @click.argument("baseline", type=click.Path())
 @click.argument("candidates", metavar="CANDIDATE...", type=click.Path(), nargs=-1, required=True)
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     "--margin",
     type=NumberRange(0, 1, max_open=True),
     metavar="M",
-    help="Decide: the drop that would still be acceptable.",
+    help="Decide: the largest acceptable drop.",
 )
 @click.option("--gate", metavar="SUITE", help="Decide by the `gate.baseline` rules of this suite.")
 @set_option("cluster=KEY (samples with the same metadata KEY are one unit), confidence=0.9 or seed=7")
@@ -53,18 +53,19 @@ if TYPE_CHECKING:
     "--confirm",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Run the candidate's newly failing samples up to N more times: confirmed, or only flaky?",
+    help="Run newly failing samples up to N times more.",
 )
 @click.option(
     "--labels",
     metavar="FILE|viewer",
     multiple=True,
-    help="A sheet of people's labels of each run, in the order of the runs, or `viewer`: correct the difference.",
+    help="People's labels of each run, in their order, or `viewer`: correct the difference.",
 )
 @click.option(
     "--require",
     type=click.Choice(["linked", "interchangeable"]),
-    help="Decide: what a new judge of the same outputs must be to the old one.",
+    metavar="ANSWER",
+    help="Decide: the new judge is linked or interchangeable.",
 )
 @only_option
 @click.option("--full", is_flag=True, help="Print effects, tests and more samples too.")
@@ -87,16 +88,12 @@ def command(
 ) -> None:
     """Compare two runs: is the second worse, where, and why?
 
-    BASELINE and CANDIDATE are named as `deemster help runs` says. Samples with the same input and expected output are
-    compared with each other. The first line answers; the samples that broke are listed. With more than one CANDIDATE
-    all runs are ranked, best first, and each two of them are compared, so that it says which cannot be told apart.
+    BASELINE and CANDIDATE are named as `deemster help runs` says; a run that was scored again, named twice, is compared
+    with what it was before. Samples with the same input and expected output are compared with each other. More
+    CANDIDATEs are ranked, best first. Of another judge of the same outputs the first line says what the old numbers are
+    worth: interchangeable, linked by another threshold, or not comparable.
 
-    Where both have the same outputs and another judge, the first line says what the old numbers are worth under the
-    new judge: interchangeable, linked by another threshold, or not comparable. A run that was scored again is compared
-    with what it was before where it is named twice.
-
-    The exit code is 0, but with --margin, --gate or --require: 0 passed, 1 failed, 4 inconclusive. A margin alone is
-    decided in three ways.
+    The exit code is 0, but with --margin, --gate or --require: 0 passed, 1 failed, 4 inconclusive.
     """
     from deemster.comparison.compare_columns import ComparisonSettings
     from deemster.comparison.compare_runs import compare_sources

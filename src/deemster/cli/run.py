@@ -45,7 +45,7 @@ RUN_HEADINGS = {
         "deemster run suite.yml --only failed --to report.html --to junit.xml",
         "deemster run --outputs latest --metric 'length-within(max=80, unit=words)'",
     ],
-    see_also=["check", "show", "compare", "help exit-codes"],
+    see_also=["check", "show", "compare", "view", "help exit-codes"],
 )
 @click.argument("suite", type=click.Path(), required=False)
 @part_options

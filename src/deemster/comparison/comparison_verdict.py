@@ -133,7 +133,19 @@ def describe_change(comparison: Comparison) -> str:
         return f"{moved}; {found}."
     if macro.interval.leaves_out_zero:
         return f"{moved}, by more than chance explains: {found}."
-    return f"{moved}, which may be chance: {found}."
+    return f"{moved}, which may be chance: {found}.{_describe_pass_rate(comparison)}"
+
+
+def _describe_pass_rate(comparison: Comparison) -> str:
+    """That the share that passes every metric changed, where the mean pass-rate does not show it."""
+    rate = comparison.pass_rate
+    if rate.difference is None or rate.interval is None or not rate.interval.leaves_out_zero:
+        return ""
+
+    moved = "fell" if rate.difference < 0 else "rose"
+    low, high = sorted(abs(end) for end in rate.interval)
+    span = f"{format_points(low, unit=False)} to {format_points(high)}"
+    return f" But the share of outputs that pass every metric {moved} by {span}, by more than chance explains."
 
 
 def _against_margin(comparison: Comparison, margin: float) -> str:

@@ -12,22 +12,14 @@ from deemster.comparison.ranking_report import (
     entry_name,
     format_cost,
     format_lead,
-    further_lines,
+    headline_section,
     join_parts,
-    lead_over,
-    leading_lines,
-    pair_figures,
     pair_of,
     places_by_rate,
     ranking_rows,
-    ranking_verdict,
-    ranks_note,
-    ranks_table,
-    warning_lines,
 )
 from deemster.errors import plural
 from deemster.report.pull_request_comment import CommentContent, render_comment
-from deemster.stats.confidence_interval import Interval
 from deemster.stats.power_analysis import PairedNoise, detectable_drop
 from deemster.stats.run_ranking import pair_confidence
 from deemster.text.number_format import format_number
@@ -61,17 +53,11 @@ def describe_resolution(samples: int, variants: int, *, confidence: float = 0.95
 
 def experiment_sections(experiment: Experiment) -> list[TextSection]:
     """What an experiment says, in order."""
-    ranking = experiment.ranking
-    lines = [*_missing_lines(experiment), *warning_lines(ranking), *leading_lines(ranking)]
-    lines += _cheapest_lines(experiment)
-    after = [*further_lines(ranking), (ranks_note(ranking),)]
-    headline = TextSection(
-        ranking_verdict(ranking),
-        lines,
-        ranks_table(ranking, noun="variant"),
-        after,
-        key="ranks",
-        figures=pair_figures(ranking),
+    headline = headline_section(
+        experiment.ranking,
+        noun="variant",
+        before=_missing_lines(experiment),
+        after=_cheapest_lines(experiment),
     )
     sections = [headline]
     if experiment.factors:
@@ -178,15 +164,9 @@ def _better_than(level: str, contrasts: Sequence[LevelContrast]) -> Iterator[Tex
     if not contrasts:
         return
     others = [contrast.second if contrast.first == level else contrast.first for contrast in contrasts]
-    leads = [_lead(contrast) for contrast in contrasts]
-    span = Interval(min(lead.low for lead in leads), max(lead.high for lead in leads))
+    lead = format_lead(*(contrast.interval for contrast in contrasts))
     worse = join_parts([(DataText(name),) for name in others])
-    yield (DataText(level), " is better than ", *worse, f" by {format_lead(span)}")
-
-
-def _lead(contrast: LevelContrast) -> Interval:
-    low, high = contrast.interval or (0.0, 0.0)
-    return Interval(low, high) if contrast.better == contrast.second else Interval(-high, -low)
+    yield (DataText(level), " is better than ", *worse, f" by {lead}")
 
 
 def _gaps(contrasts: Sequence[LevelContrast]) -> TextLine:
@@ -208,14 +188,12 @@ def _combination(levels: Mapping[str, str]) -> TextLine:
 def _interaction_lines(experiment: Experiment, interaction: Interaction) -> Iterator[TextLine]:
     """That one factor's effect depends on another, and what the variants themselves say."""
     one, other = interaction.factors
-    low, high = interaction.interval
     here, there = interaction.within
     if interaction.difference < 0:
-        low, high = -high, -low
         here, there = there, here
     yield (
         *(DataText(one), " depends on ", DataText(other), ": from ", DataText(interaction.levels[0]), " to "),
-        *(DataText(interaction.levels[1]), f" it gains {format_lead(Interval(low, high))} more with "),
+        *(DataText(interaction.levels[1]), f" it gains {format_lead(interaction.interval)} more with "),
         *(DataText(there), " than with ", DataText(here), ". Look at the variants, not at an average."),
     )
     # With more factors no two variants alone say what two levels do.
@@ -234,7 +212,7 @@ def _cell_line(experiment: Experiment, interaction: Interaction, within: str) ->
         return ("With ", DataText(within), ", no difference is shown between ", names[0], " and ", names[1], ".")
     better = first + second - pair.worse
     ahead, behind = names if better == first else reversed(names)
-    lead = format_lead(lead_over(pair, better))
+    lead = format_lead(pair.interval)
     return ("With ", DataText(within), ", ", ahead, " is better than ", behind, f" by {lead}.")
 
 

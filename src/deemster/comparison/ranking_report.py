@@ -17,7 +17,7 @@ from deemster.text.number_format import (
     format_number,
     supported_places,
 )
-from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero
+from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_changes, drawn_columns
 from deemster.text.text_sections import (
     Column,
     DataText,
@@ -50,7 +50,7 @@ def ranking_verdict(ranking: Ranking) -> TextLine:
 
 
 def _verdict(ranking: Ranking) -> TextLine:
-    leaders = leading_places(ranking)
+    leaders = _leading_places(ranking)
     if len(ranking.runs) == 1:
         return (_name(ranking, 0), " stands alone: there is nothing to rank.")
 
@@ -84,14 +84,13 @@ def _verdict_without_decision(ranking: Ranking) -> TextLine:
 
 def _best(ranking: Ranking, leader: int) -> TextLine:
     """How far the best run is above the others: so far above each of them, by the intervals of all pairs."""
-    leads = [lead_over(pair, leader) for pair in _pairs_with(ranking, leader) if pair.worse is not None]
+    leads = [pair.interval for pair in _pairs_with(ranking, leader) if pair.worse is not None]
     others = "the others" if len(leads) > 1 or len(ranking.runs) > 2 else "the other"
     rest = "" if len(leads) == len(ranking.runs) - 1 else " that can be told apart from it"
-    span = format_lead(Interval(min(lead.low for lead in leads), max(lead.high for lead in leads)))
-    return (_name(ranking, leader), f" is best: {span} above {others}{rest}.")
+    return (_name(ranking, leader), f" is best: {format_lead(*leads)} above {others}{rest}.")
 
 
-def leading_places(ranking: Ranking) -> list[int]:
+def _leading_places(ranking: Ranking) -> list[int]:
     """The places of the runs that are not shown to be worse than any other, by pass-rate."""
     return [place for place in places_by_rate(ranking) if ranking.runs[place].best_rank == 1]
 
@@ -107,36 +106,34 @@ def pair_of(ranking: Ranking, one: int, other: int) -> RankedPair:
     return next(pair for pair in ranking.pairs if {pair.first, pair.second} == {one, other})
 
 
-def lead_over(pair: RankedPair, place: int) -> Interval:
-    """By how much one run of a decided pair is above the other."""
-    low, high = pair.interval or (0.0, 0.0)
-    return Interval(low, high) if pair.second == place else Interval(-high, -low)
+def format_lead(*shown: Interval | None) -> str:
+    """How far from 0 differences lie whose intervals leave it out, in points, rounded outwards.
 
-
-def format_lead(lead: Interval) -> str:
-    """The interval of a difference above 0 in points, rounded outwards.
-
-    >>> [format_lead(Interval(low, high)) for low, high in ((0.0432, 0.1101), (0.00237, 0.051), (0.0003, 0.02))]
+    >>> [format_lead(Interval(low, high)) for low, high in ((-0.1101, -0.0432), (0.00237, 0.051), (0.0003, 0.02))]
     ['4 to 12 points', '0.2 to 6 points', 'up to 2 points']
+    >>> format_lead(Interval(0.01, 0.02), Interval(-0.05, -0.04))
+    '1 to 5 points'
     """
-    low, high = (round(100 * end, 9) for end in lead)
+    ends = [round(100 * abs(end), 9) for interval in shown for end in interval or ()]
+    low = min(ends)
+    most = math.ceil(max(ends))
     if low < 0.1:
-        return f"up to {math.ceil(high)} points"
+        return f"up to {most} points"
     least = math.floor(low) if low >= 1 else math.floor(low * 10) / 10
-    return f"{least} to {math.ceil(high)} points"
+    return f"{least} to {most} points"
 
 
 def _pairs_with(ranking: Ranking, place: int) -> list[RankedPair]:
     return [pair for pair in ranking.pairs if place in pair.places]
 
 
-def leading_lines(ranking: Ranking) -> list[TextLine]:
+def _leading_lines(ranking: Ranking) -> list[TextLine]:
     """What cannot be told apart from the run with the highest pass-rate, and how many samples would tell."""
     if len(ranking.runs) == 1:
         return []
     highest = places_by_rate(ranking)[0]
     others = _not_told_apart(ranking, highest)
-    if {highest, *others} == {*leading_places(ranking)}:
+    if {highest, *others} == {*_leading_places(ranking)}:
         # The verdict has named them.
         return _samples_that_would_tell(ranking, highest, others)
     return [(*line, ".") for line in _open(ranking, [highest])]
@@ -144,7 +141,7 @@ def leading_lines(ranking: Ranking) -> list[TextLine]:
 
 def _samples_that_would_tell(ranking: Ranking, highest: int, others: Sequence[int]) -> list[TextLine]:
     needed = [(other, pair_of(ranking, highest, other).samples_needed) for other in others]
-    counts = [(other, round_up(count)) for other, count in needed if count is not None]
+    counts = [(other, _round_up(count)) for other, count in needed if count is not None]
     if not counts:
         return []
 
@@ -162,9 +159,9 @@ def _samples_that_would_tell(ranking: Ranking, highest: int, others: Sequence[in
     return [("To tell ", _name(ranking, highest), " ", *join_parts(parts), f", {power}.")]
 
 
-def further_lines(ranking: Ranking) -> list[TextLine]:
+def _further_lines(ranking: Ranking) -> list[TextLine]:
     """What the other pairs decide and leave open; nothing where the verdict says it, and of many runs."""
-    leaders = leading_places(ranking)
+    leaders = _leading_places(ranking)
     if not 2 < len(ranking.runs) <= MOST_IN_WORDS or len(leaders) in (0, len(ranking.runs)):
         return []
 
@@ -183,7 +180,7 @@ def _decided(ranking: Ranking, *, without: Sequence[int] = ()) -> Iterator[TextL
             continue
         above = [pair.first + pair.second - place for pair in pairs]
         parts = [
-            (_name(ranking, better), f" by {format_lead(lead_over(pair, better))}")
+            (_name(ranking, better), f" by {format_lead(pair.interval)}")
             for better, pair in zip(above, pairs, strict=True)
         ]
         yield (_name(ranking, place), " is worse than ", *join_parts(parts))
@@ -217,18 +214,18 @@ def _cannot_be_told(pair: RankedPair) -> TextLine:
     sentence = f"cannot be told apart with {plural(pair.n, 'sample')}"
     if pair.samples_needed is None:
         return (sentence,)
-    about = round_up(pair.samples_needed)
+    about = _round_up(pair.samples_needed)
     return (f"{sentence}; about {about:,} would do it four times out of five, if the difference is what we saw",)
 
 
 def _needed(pair: RankedPair) -> TextLine:
-    return () if pair.samples_needed is None else (f" (about {round_up(pair.samples_needed):,} would)",)
+    return () if pair.samples_needed is None else (f" (about {_round_up(pair.samples_needed):,} would)",)
 
 
-def round_up(count: int) -> int:
+def _round_up(count: int) -> int:
     """A count with two digits that say something, not less than it is.
 
-    >>> round_up(283), round_up(47), round_up(1204)
+    >>> _round_up(283), _round_up(47), _round_up(1204)
     (290, 47, 1300)
     """
     step = int(10 ** max(0, len(str(count)) - 2))
@@ -264,29 +261,32 @@ def _samples(counts: Sequence[int]) -> str:
 
 def ranking_sections(ranking: Ranking) -> list[TextSection]:
     """What a ranking says, in order."""
-    lines = [*warning_lines(ranking), *leading_lines(ranking)]
-    after = [*further_lines(ranking), (ranks_note(ranking),)]
-    headline = TextSection(
-        ranking_verdict(ranking),
-        lines,
-        ranks_table(ranking, noun="run"),
-        after,
-        key="ranks",
-        figures=pair_figures(ranking),
-    )
-    return [headline, _against_first(ranking)]
+    return [headline_section(ranking, noun="run"), _against_first(ranking)]
 
 
-def warning_lines(ranking: Ranking) -> list[TextLine]:
-    """What a reader must know before believing a ranking."""
-    return [("Warning: ", SentenceText(warning)) for warning in ranking.warnings]
+def headline_section(
+    ranking: Ranking, *, noun: str, before: Iterable[TextLine] = (), after: Iterable[TextLine] = ()
+) -> TextSection:
+    """Which run is best, what a reader must know before believing it, and the table of all.
 
-
-def ranks_note(ranking: Ranking) -> str:
-    """What the ranks and the columns mean, and what counts as passing."""
-    return (
+    Args:
+        ranking: The ranking.
+        noun: What is ranked.
+        before: Lines before what is said above the table.
+        after: Lines after that.
+    """
+    warnings: list[TextLine] = [("Warning: ", SentenceText(warning)) for warning in ranking.warnings]
+    note = (
         f"All ranks hold together with {_level(ranking.confidence)} confidence. "
         "Under a metric stands its mean score. What has no output or no score counts as not passing."
+    )
+    return TextSection(
+        ranking_verdict(ranking),
+        [*before, *warnings, *_leading_lines(ranking), *after],
+        _ranks_table(ranking, noun=noun),
+        [*_further_lines(ranking), (note,)],
+        key="ranks",
+        figures=_pair_figures(ranking),
     )
 
 
@@ -294,7 +294,7 @@ def _level(confidence: float) -> str:
     return f"{100 * confidence:.4g}%"
 
 
-def ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
+def _ranks_table(ranking: Ranking, *, noun: str) -> TextTable:
     """The runs, best first: how many samples pass, which rank they have, and what else speaks for them.
 
     Args:
@@ -351,7 +351,7 @@ class DrawnDifference(NamedTuple):
     ends: Interval | None
 
 
-def pair_figures(ranking: Ranking) -> list[Figure]:
+def _pair_figures(ranking: Ranking) -> list[Figure]:
     """By how much each run is above each one below it; nothing of more pairs than a page shows."""
     order = places_by_rate(ranking)
     ordered = [(one, other) for rank, one in enumerate(order) for other in order[rank + 1 :]]
@@ -363,7 +363,9 @@ def pair_figures(ranking: Ranking) -> list[Figure]:
         pair = pair_of(ranking, one, other)
         # A difference of 0 has no sign.
         value = pair.difference if pair.second == one or not pair.difference else -pair.difference
-        ends = None if pair.interval is None else lead_over(pair, one)
+        ends = pair.interval
+        if ends is not None and pair.first == one:
+            ends = Interval(-ends.high, -ends.low)
         differences.append(DrawnDifference(f"{_name(ranking, one)} over {_name(ranking, other)}", value, ends))
     return difference_figures("By how much the pass-rate of one is above that of another", differences)
 
@@ -375,8 +377,7 @@ def difference_figures(caption: str, differences: Sequence[DrawnDifference]) -> 
     interval = "simultaneous interval"
     rows = [(DataText(name), format_change(value), format_change_interval(ends)) for name, value, ends in differences]
     cells = [IntervalCell(value, ends) for _, value, ends in differences]
-    scale = scale_around_zero([end for cell in cells for end in cell.ends or (cell.value,)])
-    plots = drawn_columns(PlotColumn("difference", cells, interval, scale))
+    plots = drawn_changes("difference", cells, beside=interval)
     table = TextTable(("pair", "difference", interval), rows, (), plots)
     return [Figure(f"{caption}: an interval that leaves out 0 decides.", "", table)]
 
@@ -449,9 +450,8 @@ def _against_first(ranking: Ranking) -> TextSection:
     interval = f"{_level(ranking.confidence)} simultaneous interval"
     head = ("run", "samples", "first", "this", "change", interval, "broke", "fixed")
     lines: list[TextLine] = [("Pass-rate, over the samples that both have.",)]
-    reach = [end for number in changes for end in number.interval or (number.difference,)]
     cells = [IntervalCell(number.difference, number.interval) for number in changes]
-    plots = drawn_columns(PlotColumn("change", cells, interval, scale_around_zero(reach)))
+    plots = drawn_changes("change", cells, beside=interval)
     title = ("Against the first run, ", entry_name(first))
     return TextSection(title, lines, TextTable(head, rows, ("samples", "first"), plots), after, key="against-first")
 

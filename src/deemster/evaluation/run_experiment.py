@@ -383,7 +383,7 @@ class _SideBySide:
         running = run_evaluation(
             arm.evaluation,
             storage=arm.storage,
-            backend=_InTurn(InThisProcess(self._calls.of_run(), turns=turns), turns, self._baseline_of(place)),
+            backend=_InTurn(InThisProcess(self._calls, turns=turns), turns, self._baseline_of(place)),
             clock=self._clock,
             stop=stop,
             warn=partial(self._warnings.add, arm.variant.name),

@@ -43,29 +43,46 @@ class SideBySideCalls:
         budget: What all of them together may spend; None for no limit.
 
     Attributes:
+        keeps_clients: True: all ask by the same clients.
         cache: Answers kept on disk; None for none.
         answers: Answers that no file keeps.
         budget: What all of them together may spend.
-        runs: What identifies the calls of each run.
-        spendings: What each run spends of the budget.
 
     Raises:
         ConfigurationError: The cache cannot be opened.
     """
 
+    keeps_clients = True
+
     def __init__(self, roles: Mapping[str, Role], *, clock: Clock, cache: Any, budget: Budget | None) -> None:
         self._roles, self._clock = roles, clock
         self._limiters: dict[str, _LentLimiter] = {}
-        self.runs: set[str | None] = set()
-        self.spendings: list[Budget] = []
+        self._runs: set[str | None] = set()
+        self._spendings: list[Budget] = []
         self._asking: dict[bytes, asyncio.Future[Answer | None]] = {}
-        self.cache = None if cache is None else _LentCache(cache)
-        self.answers = _LentCache(None)
+        self.cache: Cache | None = None if cache is None else _LentCache(cache)
+        self.answers: Cache = _LentCache(None)
         self.budget = budget
 
-    def of_run(self) -> RunCalls:
-        """What one of the runs holds of it."""
-        return RunCalls(self)
+    def join(self, run: str) -> None:
+        """Note what identifies the calls of a run."""
+        self._runs.add(run)
+
+    def is_beside(self, run: str | None) -> bool:
+        """Whether calls are those of another of the runs."""
+        return run in self._runs
+
+    def share_budget(self, spending: Budget | None) -> CallBudget | None:
+        """Where a run sets money and tokens aside.
+
+        Args:
+            spending: Counts what the run spends of it; what it has spent before is spent for all.
+        """
+        if self.budget is None or spending is None:
+            return None
+        self.budget.charge(spending.spent)
+        self._spendings.append(spending)
+        return _RunBudget(self.budget, spending, self._spendings)
 
     def limiter(self, name: str) -> CallLimiter:
         """The rate limiter of a role."""
@@ -86,67 +103,18 @@ class SideBySideCalls:
         self._asking[key] = asyncio.get_running_loop().create_future()
         return Claim()
 
-    def end_claim(self, key: bytes, answer: Answer | None) -> None:
-        """Give the answer to all who wait for it; None where there came none."""
-        asking = self._asking.pop(key, None)
-        if asking is not None:
-            asking.set_result(answer)
-
-
-class RunCalls:
-    """What one run holds of the calls that it shares.
-
-    Args:
-        shared: What all of them share.
-
-    Attributes:
-        keeps_clients: True: all ask by the same clients.
-        cache: Answers kept on disk; None for none.
-        answers: Answers that no file keeps.
-    """
-
-    keeps_clients = True
-
-    def __init__(self, shared: SideBySideCalls) -> None:
-        self._shared = shared
-        self.cache: Cache | None = shared.cache
-        self.answers: Cache = shared.answers
-
-    def join(self, run: str) -> None:
-        """Note what identifies the calls of this run."""
-        self._shared.runs.add(run)
-
-    def is_beside(self, run: str | None) -> bool:
-        """Whether calls are those of another of the runs."""
-        return run in self._shared.runs
-
-    def share_budget(self, spending: Budget | None) -> CallBudget | None:
-        """Where the run sets money and tokens aside.
-
-        Args:
-            spending: Counts what the run spends of it; what it has spent before is spent for all.
-        """
-        if self._shared.budget is None or spending is None:
-            return None
-        self._shared.budget.charge(spending.spent)
-        self._shared.spendings.append(spending)
-        return _RunBudget(self._shared.budget, spending, self._shared.spendings)
-
-    def limiter(self, role: str) -> CallLimiter:
-        """The rate limiter of a role."""
-        return self._shared.limiter(role)
-
-    async def claim(self, key: bytes) -> Claim:
-        """Learn the answer to a question, or that this run is to ask it."""
-        return await self._shared.claim(key)
-
     def keep(self, key: bytes, answer: Answer) -> None:
-        """Give the answer to a question to the other runs."""
-        self._shared.end_claim(key, answer)
+        """Give the answer to a question to all who wait for it."""
+        self._end_claim(key, answer)
 
     def release(self, key: bytes) -> None:
         """Let another run ask a question that brought no answer."""
-        self._shared.end_claim(key, None)
+        self._end_claim(key, None)
+
+    def _end_claim(self, key: bytes, answer: Answer | None) -> None:
+        asking = self._asking.pop(key, None)
+        if asking is not None:
+            asking.set_result(answer)
 
 
 class _RunBudget:
