@@ -107,6 +107,11 @@ def test_list_of_runs_names_an_experiment_once(folder):
     assert [line.split()[2] for line in listed.splitlines()[1:]] == [experiment, '"', '"']
 
 
+def test_part_that_all_variants_ran_is_told_once(folder):
+    text = called("run", "suite.yml", "--limit", "5").stdout
+    assert text.count("Warning:") == text.count("Warning: All ran the same part of the dataset: 5 of 12 samples.") == 1
+
+
 def test_live_variants_are_called_sample_by_sample(folder):
     called("run", "suite.yml", "--concurrency", "1")
     calls = (folder / "calls.txt").read_text().splitlines()
@@ -243,6 +248,42 @@ def test_resume_begins_the_variants_that_were_not_begun(folder):
     assert len(rows()) == 3
     result = called("run", "suite.yml", "--resume=nothing")
     assert (result.exit_code, "holds no run `nothing`" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "show latest/half s3",
+        "show latest/half --failed",
+        "run --outputs latest/half --metric contains",
+        "audit metrics suite.yml --outputs latest/half",
+        "plan detect latest/half",
+        "labels sheet latest/half --n 5 --to sheet.csv",
+        "export latest/half --to run.jsonl",
+        "baseline latest/half",
+        "compare latest/half latest/right",
+    ],
+)
+def test_commands_take_the_run_of_a_variant(folder, command):
+    written(folder, {"suite.yml": SUITE + "gate: { baseline: { margin: 0.5 }, variants: [half] }\n"})
+    called("run", "suite.yml")
+    result = called(*command.split())
+    assert result.exit_code in (0, 1), result.stderr
+    assert "rror" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "command", ["show latest s3", "baseline latest", "export latest --to run.jsonl", "compare latest x"]
+)
+def test_commands_that_want_one_run_name_the_variants(folder, command):
+    called("run", "suite.yml")
+    result = called(*command.split())
+    assert result.exit_code == 2
+    if command != "compare latest x":
+        assert (
+            "`latest` is an experiment of 3 runs. Name one: `latest/right`, `latest/half`, `latest/saved`."
+            in result.stderr
+        )
 
 
 def test_changed_variant_is_not_resumed(folder):

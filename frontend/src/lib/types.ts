@@ -416,7 +416,7 @@ export interface PastDecision {
 }
 
 export interface MetricJudgeChange {
-  because: string;
+  changed: string;
   outputs: number;
   pass_rate: Difference;
   mean: Difference;

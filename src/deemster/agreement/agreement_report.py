@@ -59,7 +59,7 @@ from deemster.agreement.trust_verdict import (
 from deemster.errors import plural
 from deemster.stats.confidence_interval import Interval, interval_ends
 from deemster.text.number_format import format_number, format_percent, state_p_value
-from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero
+from deemster.text.table_plots import IntervalCell, drawn_changes
 from deemster.text.text_sections import DataText, TextLine, TextSection, TextTable
 
 if TYPE_CHECKING:
@@ -314,9 +314,8 @@ def _slices(slices: tuple[SliceMetrics, ...]) -> TextSection:
         IntervalCell(part.kappa_difference, interval_ends(interval))
         for part, interval in zip(slices, ends, strict=True)
     ]
-    scale = scale_around_zero(end for cell in cells for end in cell.ends or (cell.value,))
     beside = "interval" if resampled else "minus the rest"
-    plots = drawn_columns(PlotColumn("kappa minus the rest", cells, beside, scale))
+    plots = drawn_changes("kappa minus the rest", cells, beside=beside)
     return TextSection(("Slices",), table=table_of(slices, columns, spare=("pairs", "bias"), plots=plots), key="slices")
 
 

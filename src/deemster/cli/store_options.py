@@ -35,7 +35,8 @@ def is_run_name(outputs: str) -> bool:
     path = Path(outputs)
     if path.is_file():
         return is_run_file(path)
-    return path.suffix.lower() not in EXTENSIONS and len(path.parts) == 1
+    is_of_experiment = len(path.parts) > 1 and (path.parts[0] == "latest" or path.parts[0].startswith("exp-"))
+    return path.suffix.lower() not in EXTENSIONS and (len(path.parts) == 1 or is_of_experiment)
 
 
 def store_option(command: Command) -> Command:

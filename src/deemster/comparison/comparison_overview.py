@@ -13,7 +13,7 @@ from deemster.report.overview import broken_rules, lines_left, rest_line
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
 from deemster.results.compared_numbers import Difference
 from deemster.text.number_format import format_change, format_number, supported_places
-from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero
+from deemster.text.table_plots import IntervalCell, drawn_changes
 from deemster.text.text_sections import (
     DataText,
     MetricName,
@@ -92,9 +92,8 @@ def _pass_rates(comparison: Comparison) -> TextSection:
 
     head = ("pass-rate", "before", "now", "change", f"{format_level(comparison)} interval")
     rows = [(name, *_cells(number)) for name, number in numbers]
-    ends = [end for _, number in numbers for end in number.interval or (number.difference,)]
     cells = [IntervalCell(number.difference, number.interval) for _, number in numbers]
-    plots = drawn_columns(PlotColumn("change", cells, head[-1], scale_around_zero(ends)))
+    plots = drawn_changes("change", cells, beside=head[-1])
     after = rest_line(left, "metric", _WHOLE)
     return TextSection((), table=TextTable(head, rows, (), plots), after=after, key="pass-rates", is_short=True)
 

@@ -12,7 +12,7 @@ from deemster.errors import plural
 from deemster.report.failing_samples import detail_notes, quoted_field
 from deemster.report.report_entries import MarkEntry, ScoreEntry
 from deemster.text.number_format import format_change, format_number, format_percent
-from deemster.text.table_plots import IntervalCell, PlotColumn, drawn_columns, scale_around_zero
+from deemster.text.table_plots import IntervalCell, drawn_changes
 from deemster.text.text_sections import (
     DataText,
     MetricName,
@@ -70,15 +70,14 @@ def _numbers(comparison: Comparison, name: str, metric: MetricJudgeChange, *, fu
 
     interval = f"{format_level(comparison)} interval"
     rows = [(label, *_cells(number)) for label, number in numbers]
-    ends = [end for _, number in numbers for end in number.interval or (number.difference,)]
     cells = [IntervalCell(number.difference, number.interval) for _, number in numbers]
-    plots = drawn_columns(PlotColumn("change", cells, interval, scale_around_zero(ends)))
+    plots = drawn_changes("change", cells, beside=interval)
     table = TextTable(("number", "old judge", "new judge", "change", interval), rows, (), plots)
 
     outputs = f": {plural(metric.outputs, 'output')} that both judges scored"
     left_out = f"; {metric.left_out:,} that only one scored left out" if metric.left_out else ""
     after = [*_agreement(metric), *_people(metric), *_exchange(metric)]
-    title = (MetricName(name), f"{outputs}{left_out}")
+    title = ("Old and new judge of ", MetricName(name), f"{outputs}{left_out}")
     lines: list[TextLine] = [("What changed: ", SentenceText(metric.changed), ".")] if metric.changed else []
     return TextSection(title, lines, table, after=after, key="judge-change", is_short=True)
 
@@ -155,7 +154,9 @@ def _flips(name: str, metric: MetricJudgeChange, *, full: bool) -> Iterator[Text
     rest = metric.only_before + metric.only_now - len(shown)
     after: list[TextLine] = [(f"... and {rest:,} more.",)] if rest > 0 else []
     details = [_flip(name, sample) for sample in shown]
-    yield TextSection((MetricName(name), f": {counts}"), details=details, after=after, key="judge-flips", is_short=True)
+    yield TextSection(
+        ("Flips of ", MetricName(name), f": {counts}"), details=details, after=after, key="judge-flips", is_short=True
+    )
 
 
 def _flip(name: str, sample: ComparedSample) -> TextDetail:

@@ -105,26 +105,22 @@ class _Judged(NamedTuple):
     after: Rows
 
 
-class _SameOutputs:
+class _SameOutputs(NamedTuple):
     """Two runs whose outputs are the same.
 
     Attributes:
+        baseline: The run with the old judge.
+        candidate: The run with the new one.
+        joined: The samples that both have.
+        matched: Their outputs.
         changed: The metrics whose judge changed, and what changed.
     """
 
-    def __init__(
-        self,
-        baseline: RunColumns,
-        candidate: RunColumns,
-        joined: JoinedSamples,
-        matched: MatchedOutputs,
-        changed: dict[str, str],
-    ) -> None:
-        self._before = baseline
-        self._after = candidate
-        self._joined = joined
-        self._matched = matched
-        self.changed = changed
+    baseline: RunColumns
+    candidate: RunColumns
+    joined: JoinedSamples
+    matched: MatchedOutputs
+    changed: dict[str, str]
 
     @classmethod
     def find(cls, baseline: RunColumns, candidate: RunColumns, *, wanted: Rows | None) -> _SameOutputs | None:
@@ -153,18 +149,18 @@ class _SameOutputs:
         """The outputs that both judges scored on a metric; None without any."""
         sides = [
             (side_of(run, name, positions), scores_of(run, name, positions))
-            for run, positions in ((self._before, self._joined.before), (self._after, self._joined.after))
+            for run, positions in ((self.baseline, self.joined.before), (self.candidate, self.joined.after))
         ]
         (before, old_scores), (after, new_scores) = sides
-        scored = self._matched.pairs(before.scored, after.scored)
-        is_scored: Bools = np.asarray(scored[0] & scored[1] & self._matched.equal)
+        scored = self.matched.pairs(before.scored, after.scored)
+        is_scored: Bools = np.asarray(scored[0] & scored[1] & self.matched.equal)
         samples, places = np.nonzero(is_scored)
         if not len(samples):
             return None
 
-        old, new = self._matched.pairs(old_scores, new_scores)
-        old_passed, new_passed = self._matched.pairs(before.passed, after.passed)
-        old_card = card_of(self._before, name)
+        old, new = self.matched.pairs(old_scores, new_scores)
+        old_passed, new_passed = self.matched.pairs(before.passed, after.passed)
+        old_card = card_of(self.baseline, name)
         outputs = JudgedOutputs(
             old=old[is_scored],
             new=new[is_scored],
@@ -174,12 +170,12 @@ class _SameOutputs:
             cohorts=dict(self._cohorts(samples)),
             old_mark=old_card.threshold,
             old_is_loss=not old_card.higher_is_better,
-            new_is_loss=not card_of(self._after, name).higher_is_better,
+            new_is_loss=not card_of(self.candidate, name).higher_is_better,
         )
-        at_old = self._joined.before[samples], self._matched.before[samples, places]
-        at_new = self._joined.after[samples], self._matched.after[samples, places]
+        at_old = self.joined.before[samples], self.matched.before[samples, places]
+        at_new = self.joined.after[samples], self.matched.after[samples, places]
         outputs = outputs._replace(criteria=self._criteria(name, at_old, at_new))
-        either = (scored[0] | scored[1]) & self._matched.equal
+        either = (scored[0] | scored[1]) & self.matched.equal
         return _Judged(
             name,
             outputs,
@@ -194,7 +190,7 @@ class _SameOutputs:
         self, name: str, at_old: tuple[Rows, Rows], at_new: tuple[Rows, Rows]
     ) -> dict[str, tuple[Floats, Floats]]:
         """What both judges said of the criteria that both have, where the runs know it; NaN where one said nothing."""
-        runs = self._before, self._after
+        runs = self.baseline, self.candidate
         if not all(card_of(run, name).parts and run.read_criteria for run in runs):
             return {}
         old, new = (run.read_criteria()[name].values() for run in runs if run.read_criteria is not None)
@@ -202,29 +198,25 @@ class _SameOutputs:
 
     def _units(self) -> Rows:
         """The unit of each joined sample."""
-        clusters = self._after.clusters
+        clusters = self.candidate.clusters
         if clusters is None:
-            return np.arange(len(self._joined.after))
-        return cluster_codes(clusters[position] for position in self._joined.after.tolist())
+            return np.arange(len(self.joined.after))
+        return cluster_codes(clusters[position] for position in self.joined.after.tolist())
 
     def _cohorts(self, samples: Rows) -> Iterator[tuple[str, Rows]]:
         """The cohorts of the candidate that are not all of it, with their rows among the judged outputs."""
-        positions = self._joined.after[samples]
-        for tag, members in self._after.marks.cohorts:
-            is_member = np.zeros(self._after.marks.samples, dtype=np.bool_)
+        positions = self.joined.after[samples]
+        for tag, members in self.candidate.marks.cohorts:
+            is_member = np.zeros(self.candidate.marks.samples, dtype=np.bool_)
             is_member[members] = True
             rows = np.flatnonzero(is_member[positions])
             if 0 < len(rows) < len(samples):
                 yield cohort_label(tag), rows
 
-    def ids_before(self) -> list[str]:
-        """The ids of the samples of the baseline."""
-        return self._before.ids(list(range(self._before.marks.samples)))
-
     def with_retests(self, name: str, agreement: JudgeAgreement, *, settings: ComparisonSettings) -> JudgeAgreement:
         """The agreement, beside that of the old judge with itself on outputs that it judged twice in a row."""
-        side = side_of(self._before, name, self._joined.before)
-        digests = self._before.marks.outputs[self._joined.before]
+        side = side_of(self.baseline, name, self.joined.before)
+        digests = self.baseline.marks.outputs[self.joined.before]
         again = (digests[:, 1:] == digests[:, :-1]) & (digests[:, 1:] != 0) & side.scored[:, 1:] & side.scored[:, :-1]
         samples, _ = np.nonzero(again)
         if not len(samples):
@@ -274,13 +266,9 @@ def _by_people(
     kind = label_kind(named)
     if not named or kind == "option":
         return None
-    ids = pair.ids_before()
-    row_of_output = {
-        (ids[position], repetition): row
-        for row, (position, repetition) in enumerate(
-            zip(judged.before.tolist(), judged.repetitions.tolist(), strict=True)
-        )
-    }
+    ids = pair.baseline.ids(judged.before.tolist())
+    judged_outputs = zip(ids, judged.repetitions.tolist(), strict=True)
+    row_of_output = {output: row for row, output in enumerate(judged_outputs)}
     labelled = [
         (row_of_output[output], label.truth, 1 / (label.probability or 1.0))
         for output, label in join_labels(named, kind).items()

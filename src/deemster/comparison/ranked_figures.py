@@ -10,10 +10,11 @@ from deemster.comparison._paired_marks import cluster_codes
 from deemster.records import BROKEN_OFF, CAUSES, BrokenOff
 from deemster.results.mark_table import MarkTable
 from deemster.results.metric_summary import NOT_RUN, OUTSIDE, SCORED, share_interval
+from deemster.results.repetition_precision import repeated_passes
 from deemster.results.run_columns import RunColumns
 from deemster.results.run_summary import count_passes
 from deemster.results.usage_and_cost import USAGE
-from deemster.stats import Interval, pass_at_k, pass_hat_k
+from deemster.stats import Interval
 
 _TARGET_FAILED = 1 + CAUSES.index("target_failed")
 
@@ -57,13 +58,14 @@ def ranked_figures(columns: RunColumns) -> RankedFigures:
     passes = count_passes(marks)
     is_rated = marks.applies_to(slice(None)).any(axis=1)
     clusters = None if columns.clusters is None else cluster_codes(columns.clusters)[is_rated]
-    is_repeated = marks.repetitions > 1
-    attempts = {"attempts": marks.repetitions, "k": marks.repetitions}
+    repeated = None
+    if marks.repetitions > 1 and len(passes):
+        repeated = repeated_passes(passes, repetitions=marks.repetitions, k=marks.repetitions)
 
     return RankedFigures(
         pass_rate_interval=share_interval(passes, marks.repetitions, clusters),
-        pass_at_k=pass_at_k(passes, **attempts).value if is_repeated else None,
-        pass_hat_k=pass_hat_k(passes, **attempts).value if is_repeated else None,
+        pass_at_k=None if repeated is None else repeated.pass_at_k,
+        pass_hat_k=None if repeated is None else repeated.pass_hat_k,
         metrics={card.name: _mean_score(marks, column) for column, card in enumerate(marks.cards)},
         cost_per_100=100 * float(cost.mean()) if len(cost) else None,
         latency_p50_ms=float(np.median(latency)) if len(latency) else None,

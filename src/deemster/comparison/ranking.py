@@ -218,7 +218,13 @@ def rank_columns(runs: Sequence[RunColumns], *, settings: ComparisonSettings, to
 
 def _warnings(runs: Sequence[RunColumns], with_first: Sequence[Comparison]) -> Iterator[str]:
     """What a reader must know, each thing once: of each run by its name, and of all together."""
-    for columns in runs:
+    described = list(runs)
+    part = runs[0].run.part
+    if part is not None and len(runs) > 1 and all(columns.run.part == part for columns in runs):
+        yield f"All ran the same part of the dataset: {part.samples:,} of {part.of:,} samples."
+        described = [columns._replace(run=msgspec.structs.replace(columns.run, part=None)) for columns in runs]
+
+    for columns in described:
         yield from run_warnings(columns, f"`{columns.run.label or columns.run.id}`")
     yield from repetition_warnings(runs)
 

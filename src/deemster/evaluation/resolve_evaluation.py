@@ -240,7 +240,9 @@ def _resolve_parts(suite: Suite, overrides: SuiteOverrides) -> _Parts:
             offline=suite.calls.offline,
         )
     with _collect(errors):
-        gate = None if suite.gate is None else read_gate(suite.gate, document=suite.document, of_run=True)
+        gate = None
+        if suite.gate is not None:
+            gate = read_gate(suite.gate, document=suite.document, of_run=suite.has_one_target)
     with _collect(errors):
         allowance = None if settings.max_unscored is None else read_allowance(settings.max_unscored)
     with _collect(errors):

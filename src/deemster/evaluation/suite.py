@@ -168,9 +168,14 @@ class Suite(NamedTuple):
         return None if file is None else {"file": str(Path(file).resolve()), "document": self.document.value}
 
     @property
+    def has_one_target(self) -> bool:
+        """Whether it is about one target, and not about several variants of one."""
+        return self.variants is None
+
+    @property
     def missing_target(self) -> str:
         """What to say where one target is wanted, and there is none."""
-        if self.variants is not None:
+        if not self.has_one_target:
             return "This suite has `variants`, and one target is wanted here: a suite whose `target` is one of them."
         return "There is no `target`. Name one, or give saved `outputs` (`--outputs FILE`)."
 

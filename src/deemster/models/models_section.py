@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -201,7 +200,7 @@ class _Reader:
             **(LOCAL if is_embedded_judge else {}),
             **{key: given[key] for key in _PLAIN if key in given},
             "kind": kind,
-            "prices": {prefix: _price(entry) for prefix, entry in prices.items()},
+            "prices": {prefix: Price(**entry) for prefix, entry in prices.items()},
         }
 
     def _check_sources(self, name: str, given: Mapping[str, Any]) -> None:
@@ -315,7 +314,3 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
-
-
-def _price(entry: Mapping[str, float]) -> Price:
-    return Price(Decimal(str(entry["input"])), Decimal(str(entry.get("output", 0))))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -28,7 +27,8 @@ from deemster.targets.command_target import CommandTarget, argv_issues, env_issu
 from deemster.targets.python_target import PythonTarget
 from deemster.targets.saved_outputs import SavedOutputs
 
-Kind: TypeAlias = Literal["python", "outputs", "http", "command", "chat"]
+Kind: TypeAlias = Literal["python", "chat", "http", "command", "outputs"]
+_KINDS: tuple[Kind, ...] = get_args(Kind)
 _PATHS = ("output", "retrieved", "trajectory", "usage", "model")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _Count: TypeAlias = Annotated[int, Meta(ge=1)] | None
@@ -93,7 +93,7 @@ class OutputsSection(msgspec.Struct, forbid_unknown_fields=True):
 class TargetSection(ChatParameters, forbid_unknown_fields=True, kw_only=True):
     """A target."""
 
-    one_of: ClassVar = ("python", "chat", "http", "command", "outputs")
+    one_of: ClassVar = _KINDS
 
     python: str | PythonSection | UnsetType = UNSET
     http: str | HttpSection | UnsetType = UNSET
@@ -112,7 +112,6 @@ SHAPES: Mapping[str, tuple[type[msgspec.Struct], str]] = {
     "outputs": (OutputsSection, "file"),
 }
 
-_KINDS: tuple[Kind, ...] = ("python", "chat", "http", "command", "outputs")
 # What stands beside the kind of a target, and the kinds that it is for.
 _BESIDE: Mapping[str, tuple[Kind, ...]] = {
     "settings": ("python", "http", "command"),
@@ -209,7 +208,7 @@ def _http_target(declared: DeclaredTarget) -> Any:
     reply = ReplyPaths(**{name: request.pop(name) for name in ReplyPaths._fields if name in request})
     limits = HttpLimits(**{name: request.pop(name) for name in HttpLimits._fields if name in request})
     if "price" in request:
-        request["price"] = Price(**{name: Decimal(str(usd)) for name, usd in request["price"].items()})
+        request["price"] = Price(**request["price"])
     return HttpTarget(declared.main, reply=reply, limits=limits, hidden=declared.hidden, **request)
 
 

@@ -62,6 +62,18 @@ def drawn_columns(*columns: PlotColumn) -> list[PlotColumn]:
     return [column for column in columns if any(map(_is_drawn, column.cells))]
 
 
+def drawn_changes(name: str, cells: Sequence[IntervalCell], *, beside: str) -> list[PlotColumn]:
+    """Changes with their intervals, on one scale with 0 in its middle; nothing where no change is known.
+
+    Args:
+        name: What is drawn.
+        cells: The change of each row.
+        beside: The column with the same numbers.
+    """
+    scale = scale_around_zero(end for cell in cells for end in cell.ends or (cell.value,))
+    return drawn_columns(PlotColumn(name, cells, beside, scale))
+
+
 def _is_drawn(cell: PlotCell) -> bool:
     return any(cell.counts) if isinstance(cell, HistogramCell) else any(part is not None for part in cell)
 
