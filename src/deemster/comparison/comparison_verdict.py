@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deemster.errors import plural
 from deemster.text.number_format import format_percent
-from deemster.text.text_sections import DataText, MetricName, TextLine
+from deemster.text.text_sections import DataText, MetricName, TextLine, join_parts
 
 if TYPE_CHECKING:
     from deemster.comparison.comparison import Comparison
@@ -99,12 +99,7 @@ def _names(comparison: Comparison, status: str, count: int) -> TextLine:
     if not ids:
         return ()
 
-    names: list[str] = []
-    for index, name in enumerate(ids):
-        is_last = index == len(ids) - 1 and count <= len(ids)
-        names += ["" if not index else " and " if is_last else ", ", name]
-    rest = f" and {count - len(ids):,} more" if count > len(ids) else ""
-    return (" (", *names, f"{rest})")
+    return (" (", *join_parts([(name,) for name in ids], more=count - len(ids)), ")")
 
 
 def describe_change(comparison: Comparison) -> str:

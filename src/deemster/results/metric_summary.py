@@ -197,13 +197,15 @@ def summarize_metric(
     """
     n_marks, repetitions = scores.size, scores.shape[1]
     applies = (causes != OUTSIDE).any(axis=1)
-    scores = scores[applies]
-    causes = causes[applies]
-    passed = passed[applies]
-    clusters = None if clusters is None else clusters[applies]
+    if not applies.all():
+        scores = scores[applies]
+        causes = causes[applies]
+        passed = passed[applies]
+        clusters = None if clusters is None else clusters[applies]
 
     scored = causes == SCORED
-    values = np.sort(scores[scored])
+    values = scores[scored]
+    values.sort()
     scored_clusters = None if clusters is None else clusters[scored.any(axis=1)]
 
     n, n_scored, n_passed = scores.size, values.size, int(np.count_nonzero(passed))
