@@ -282,6 +282,17 @@ def headline_section(
     )
 
 
+def in_paragraphs(sections: Sequence[TextSection]) -> list[TextSection]:
+    """The sections of a ranking for a terminal: the answer, the table, and what else is decided stand apart."""
+    headline, *others = sections
+    return [
+        headline._replace(table=None, after=()),
+        TextSection((), table=headline.table, key="ranks-table"),
+        TextSection((), headline.after, key="pairs"),
+        *others,
+    ]
+
+
 def _level(confidence: float) -> str:
     return f"{100 * confidence:.4g}%"
 
