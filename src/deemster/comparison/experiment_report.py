@@ -13,6 +13,7 @@ from deemster.comparison.ranking_report import (
     format_cost,
     format_lead,
     headline_section,
+    in_paragraphs,
     pair_of,
     places_by_rate,
     ranking_rows,
@@ -85,13 +86,7 @@ def experiment_overview(experiment: Experiment, name: str | None, *, store_flag:
         name: What stands for it in a command; None where it is not stored.
         store_flag: The `--store` that a command needs.
     """
-    headline, *parts = experiment_sections(experiment)
-    sections = [
-        headline._replace(table=None, after=()),
-        TextSection((), table=headline.table, key="ranks-table"),
-        TextSection((), headline.after, key="pairs"),
-        *parts,
-    ]
+    sections = in_paragraphs(experiment_sections(experiment))
     return sections if name is None else [*sections, _next_steps(experiment.ranking, name, store_flag)]
 
 
