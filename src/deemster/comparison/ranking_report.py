@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deemster.comparison.comparison_verdict import change_cells
 from deemster.errors import plural
 from deemster.stats.confidence_interval import Interval
 from deemster.text.escaping import csv_line, escape_csv_cell
@@ -437,10 +438,7 @@ def _against_first(ranking: Ranking) -> TextSection:
             (
                 entry_name(entry),
                 f"{found.samples.paired:,}",
-                format_number(found.pass_rate.baseline),
-                format_number(found.pass_rate.candidate),
-                format_change(found.pass_rate.difference),
-                format_change_interval(found.pass_rate.interval),
+                *change_cells(found.pass_rate),
                 f"{found.table.newly_failing:,}",
                 f"{found.table.newly_passing:,}",
             )
