@@ -223,6 +223,7 @@ def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOpt
     """Rank more than two runs."""
     from deemster.comparison.compare_runs import rank_sources
     from deemster.comparison.find_runs import RunSources
+    from deemster.comparison.ranking_report import in_paragraphs
     from deemster.comparison.without_text import ranking_without_text
 
     for destination in reports.destinations:
@@ -235,7 +236,7 @@ def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOpt
 
     reports.write_each(published.write)
     if not reports.takes_stdout:
-        print_sections(published.sections())
+        print_sections(in_paragraphs(published.sections()))
 
 
 def _decide(comparison: Comparison, rules: GateRules, confirmation: Confirmation | None) -> Comparison:

@@ -19,7 +19,7 @@ from deemster.formats.dataframe import dataframe
 from deemster.results.run_columns import RunColumns
 from deemster.stats import Interval
 from deemster.stats.confidence_interval import interval_ends, shared_confidence
-from deemster.stats.factor_effects import FactorContrast, FactorEffects, Grid, InteractionContrast, factor_effects
+from deemster.stats.factor_effects import FactorContrast, Grid, InteractionContrast, factor_effects
 from deemster.stats.paired_difference import PairedDifference
 from deemster.text.rendered import Forms, RenderedRecord
 from deemster.text.text_sections import TextSection
@@ -258,16 +258,10 @@ def build_experiment(
 
     columns = [run for _, run in readable]
     ranking = rank_columns(columns, settings=settings, tool_version=__version__)
-    grid = Grid([variant.levels for variant, _ in readable])
-    effects = FactorEffects(mains=(), interactions=())
-    if grid.varied:
-        shared = shared_pass_shares(columns)
-        effects = factor_effects(
-            shared.shares,
-            [variant.levels for variant, _ in readable],
-            clusters=shared.clusters,
-            confidence=settings.confidence,
-        )
+    cells = [variant.levels for variant, _ in readable]
+    grid = Grid(cells)
+    shared = shared_pass_shares(columns)
+    effects = factor_effects(shared.shares, cells, clusters=shared.clusters, confidence=settings.confidence)
     interactions = _largest_interactions(effects.interactions)
 
     return Experiment(

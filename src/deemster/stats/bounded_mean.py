@@ -261,7 +261,9 @@ def _mean_and_error(totals: Floats, sizes: Floats, size: float) -> tuple[float, 
     mean = math.fsum(totals.data) / size
     if count < 2:
         return mean, None
-    return mean, math.sqrt(count / (count - 1) * math.fsum(np.square(totals - sizes * mean).data)) / size
+    squares = totals - sizes * mean
+    squares *= squares
+    return mean, math.sqrt(count / (count - 1) * math.fsum(squares.data)) / size
 
 
 def count_unusual(values: Floats, *, usual: float | None = None, slack: float = 1e-9) -> int:
