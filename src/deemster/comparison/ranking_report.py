@@ -271,6 +271,11 @@ def headline_section(
         f"All ranks hold together with {_level(ranking.confidence)} confidence. "
         "Under a metric stands its mean score. What has no output or no score counts as not passing."
     )
+    costs = [entry.figures.cost_per_100 for entry in ranking.runs]
+    if None in costs and any(costs):
+        note += (
+            " Without a cost are answers from the cache, which `--cache none` asks anew, and models without a price."
+        )
     return TextSection(
         ranking_verdict(ranking),
         [*before, *warnings, *_leading_lines(ranking), *after],
