@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deemster.comparison.comparison_verdict import change_cells
 from deemster.errors import plural
 from deemster.stats.confidence_interval import Interval
 from deemster.text.escaping import csv_line, escape_csv_cell
@@ -430,34 +431,27 @@ def _format_latency(milliseconds: float | None) -> str:
 
 def _against_first(ranking: Ranking) -> TextSection:
     first, *others = ranking.runs
-    rows: list[TextLine] = []
-    after: list[TextLine] = []
-    changes = []
-    for entry in others:
-        found = entry.against_first
-        if found is None:
-            continue
-        changes.append(found.pass_rate)
-        rows.append(
-            (
-                entry_name(entry),
-                f"{found.samples.paired:,}",
-                format_number(found.pass_rate.baseline),
-                format_number(found.pass_rate.candidate),
-                format_change(found.pass_rate.difference),
-                format_change_interval(found.pass_rate.interval),
-                f"{found.table.newly_failing:,}",
-                f"{found.table.newly_passing:,}",
-            )
+    compared = [(entry, entry.against_first) for entry in others if entry.against_first is not None]
+    rows = [
+        (
+            entry_name(entry),
+            f"{found.samples.paired:,}",
+            *change_cells(found.pass_rate),
+            f"{found.table.newly_failing:,}",
+            f"{found.table.newly_passing:,}",
         )
-        after += (
-            ("Not compared: ", entry_name(entry), ", ", MetricName(name), ": ", SentenceText(why), ".")
-            for name, why in found.not_comparable.items()
-        )
+        for entry, found in compared
+    ]
+    after: list[TextLine] = [
+        ("Not compared: ", entry_name(entry), ", ", MetricName(name), ": ", SentenceText(why), ".")
+        for entry, found in compared
+        for name, why in found.not_comparable.items()
+    ]
+
     interval = f"{_level(ranking.confidence)} simultaneous interval"
     head = ("run", "samples", "first", "this", "change", interval, "broke", "fixed")
     lines: list[TextLine] = [("Pass-rate, over the samples that both have.",)]
-    cells = [IntervalCell(number.difference, number.interval) for number in changes]
+    cells = [IntervalCell(found.pass_rate.difference, found.pass_rate.interval) for _, found in compared]
     plots = drawn_changes("change", cells, beside=interval)
     title = ("Against the first run, ", entry_name(first))
     return TextSection(title, lines, TextTable(head, rows, ("samples", "first"), plots), after, key="against-first")
