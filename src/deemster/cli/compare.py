@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import print_sections, warn
+from deemster.cli._console import note, print_sections, warn
 from deemster.cli._interruption import run_interruptible
 from deemster.cli._report_ending import warn_of_open_checks
 from deemster.cli.options import NumberRange, only_option, read_settings, set_option, take_only
@@ -140,6 +140,8 @@ def command(
     if not reports.takes_stdout:
         steps = _next_steps(published, baseline, candidates[0], store)
         _print(published, confirmation, steps, full=full)
+    if code:
+        note(f"What `--require {require}` asks for is not shown: exit code {code.value}.")
     if comparison.gate is not None:
         warn_of_open_checks(comparison.gate)
         code = comparison.gate.exit_code or code

@@ -367,15 +367,15 @@ def _find_cheapest(
     Bounds of all ordered pairs hold together, so it does not matter that the data choose which two are looked at.
     """
     highest, *others = places_by_rate(ranking)
-    costs = [entry.figures.cost_per_100 for entry in ranking.runs]
-    highest_cost = costs[highest]
-    if highest_cost is None:
+    costs = [entry.figures.cost_per_100 for entry in ranking.runs if entry.figures.cost_per_100 is not None]
+    if len(costs) < len(ranking.runs):
         return None
+    highest_cost = costs[highest]
 
     candidates = []
     for place in others:
         cost = costs[place]
-        if cost is None or cost >= highest_cost:
+        if cost >= highest_cost:
             continue
         if margin is None:
             is_as_good = pair_of(ranking, highest, place).worse is None

@@ -272,6 +272,11 @@ def headline_section(
         f"All ranks hold together with {_level(ranking.confidence)} confidence. "
         "Under a metric stands its mean score. What has no output or no score counts as not passing."
     )
+    costs = [entry.figures.cost_per_100 for entry in ranking.runs]
+    if None in costs and any(costs):
+        note += (
+            " Without a cost are answers from the cache, which `--cache none` asks anew, and models without a price."
+        )
     return TextSection(
         ranking_verdict(ranking),
         [*before, *warnings, *_leading_lines(ranking), *after],
@@ -426,31 +431,27 @@ def _format_latency(milliseconds: float | None) -> str:
 
 def _against_first(ranking: Ranking) -> TextSection:
     first, *others = ranking.runs
-    rows: list[TextLine] = []
-    after: list[TextLine] = []
-    changes = []
-    for entry in others:
-        found = entry.against_first
-        if found is None:
-            continue
-        changes.append(found.pass_rate)
-        rows.append(
-            (
-                entry_name(entry),
-                f"{found.samples.paired:,}",
-                *change_cells(found.pass_rate),
-                f"{found.table.newly_failing:,}",
-                f"{found.table.newly_passing:,}",
-            )
+    compared = [(entry, entry.against_first) for entry in others if entry.against_first is not None]
+    rows = [
+        (
+            entry_name(entry),
+            f"{found.samples.paired:,}",
+            *change_cells(found.pass_rate),
+            f"{found.table.newly_failing:,}",
+            f"{found.table.newly_passing:,}",
         )
-        after += (
-            ("Not compared: ", entry_name(entry), ", ", MetricName(name), ": ", SentenceText(why), ".")
-            for name, why in found.not_comparable.items()
-        )
+        for entry, found in compared
+    ]
+    after: list[TextLine] = [
+        ("Not compared: ", entry_name(entry), ", ", MetricName(name), ": ", SentenceText(why), ".")
+        for entry, found in compared
+        for name, why in found.not_comparable.items()
+    ]
+
     interval = f"{_level(ranking.confidence)} simultaneous interval"
     head = ("run", "samples", "first", "this", "change", interval, "broke", "fixed")
     lines: list[TextLine] = [("Pass-rate, over the samples that both have.",)]
-    cells = [IntervalCell(number.difference, number.interval) for number in changes]
+    cells = [IntervalCell(found.pass_rate.difference, found.pass_rate.interval) for _, found in compared]
     plots = drawn_changes("change", cells, beside=interval)
     title = ("Against the first run, ", entry_name(first))
     return TextSection(title, lines, TextTable(head, rows, ("samples", "first"), plots), after, key="against-first")
