@@ -67,8 +67,6 @@ class _RawPrompt(NamedTuple):
 def read_prompts(config: Mapping[str, Any], files: ConfigFiles, left_out: LeftOut) -> list[SuitePrompt]:
     """The prompts that can be asked here; what cannot is noted."""
     entries = config.get("prompts")
-    if isinstance(entries, dict):
-        entries = [{"raw": raw, "label": label} for raw, label in entries.items()]
     if entries is None:
         entries = [_DEFAULT]
 

@@ -35,16 +35,10 @@ _SIMILAR, _OTHERS = 0.8, 0.75
 _HAVE_THRESHOLD = frozenset(
     {
         "answer-relevance",
-        "classifier",
         "context-faithfulness",
         "context-recall",
-        "context-relevance",
         "cost",
         "latency",
-        "levenshtein",
-        "perplexity",
-        "perplexity-score",
-        "rouge-n",
         "similar",
     }
 )
@@ -250,8 +244,6 @@ def _assertion_in_cell(text: str) -> dict[str, Any]:
     >>> _assertion_in_cell("similar(0.9): hello")
     {'type': 'similar', 'value': 'hello', 'threshold': 0.9}
     """
-    if text.startswith(FILE):
-        return {"type": "python" if ".py" in text else "javascript", "value": text}
     cell = _IN_A_CELL.fullmatch(text)
     if cell is None:
         return {"type": "equals", "value": text}
