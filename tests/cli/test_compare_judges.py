@@ -101,7 +101,9 @@ def test_change_of_judge_from_an_open_gate_to_a_green_one(shop):
 def test_what_is_required_of_a_new_judge_is_the_exit_code(shop, judge_name, requirement, code):
     called("run", f"{judge_name}.yml", "--outputs", "old", "--quiet", "--name", "new", "--only", "tag:policy")
     called("run", f"{judge_name}.yml", "--outputs", "old", "--quiet", "--name", "new")
-    assert called("compare", "old", "new", "--require", requirement).exit_code == code
+    done = called("compare", "old", "new", "--require", requirement)
+    assert done.exit_code == code
+    assert (f"What `--require {requirement}` asks for is not shown: exit code 1." in done.stderr) is (code == 1)
 
 
 def test_few_outputs_drawn_at_random_are_inconclusive_and_cost_that_many_calls(shop):

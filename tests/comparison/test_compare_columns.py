@@ -126,6 +126,12 @@ def test_metric_of_another_identity_is_not_compared():
     assert found.macro_f1.difference == -0.5
 
 
+def test_what_two_identities_share_is_not_told():
+    before = run({"m": [1.0]}, identities={"m": {"model": {"client": "chat", "model": "a"}}})
+    after = run({"m": [1.0]}, name="b", identities={"m": {"model": {"client": "chat", "model": "b"}}})
+    assert compare(before, after).not_comparable == {"m": "its model was {'model': 'a'}, and is {'model': 'b'}"}
+
+
 def test_metric_of_one_run_alone_is_not_compared():
     found = compare(run({"m": [1.0]}), run({"m": [1.0], "n": [0.0]}, name="b"))
     assert found.not_comparable == {"n": "only the candidate has it"}

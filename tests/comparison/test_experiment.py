@@ -6,6 +6,7 @@ import csv
 import functools
 import io
 import json
+import math
 import re
 from pathlib import Path
 
@@ -165,6 +166,18 @@ def test_cheapest_that_is_not_shown_to_be_worse_is_named():
     assert "not shown to be worse than polite / mini: short / mini, $0.10 in place of $0.30 for 100." in shown(
         experiment
     )
+
+
+def test_answers_from_a_cache_do_not_count_as_free():
+    rates = {**RATES, ("short", "mini"): 0.89}
+    sources = grid(rates, costs=[0.001, 0.0005, 0.003, 0.004])
+    levels = {"prompt": "short", "chat": "mini"}
+    cached = variant("short / mini", passing(0.89, 200, usage=[[0.0, 10, math.nan]] * 200), **levels)
+    experiment = built([cached, *sources[1:]])
+    assert experiment.ranking.runs[0].figures.cost_per_100 is None
+    assert "Without a cost are answers from the cache" in shown(experiment)
+    # Whatever costs less may be the one whose cost is not known.
+    assert experiment.cheapest is None
 
 
 def test_with_a_margin_the_cheapest_is_shown_to_be_worse_by_less():

@@ -161,11 +161,13 @@ OPTIONS = {
     "steps-below": {"max_steps": expectations["max_steps"]},
     "approval-gated": {"requires_approval": expectations["requires_approval"]},
 }
-# Those that look for a text may find it under a key of the metadata.
-for _metric in ("exact-match", "contains", "contains-any", "contains-all", "starts-with", "levenshtein", "regex"):
-    OPTIONS.setdefault(_metric, {})["expected"] = st.sampled_from([None, "context", "mentions"])
 # Options of several metrics.
-BY_NAME = {"k": st.integers(1, 9), "normalize": normalize}
+BY_NAME = {
+    "k": st.integers(1, 9),
+    "normalize": normalize,
+    # The keys of the metadata that are there, hold a text or not, or are missing.
+    "expected": st.sampled_from([None, "citations", "json_schema", "missing"]),
+}
 SHARED = {
     "name": st.sampled_from(["mine", "a b", "true", "x@3", 'q"(']) | whole_text.filter(lambda text: text.strip()),
     "threshold": st.floats(0, 1),

@@ -24,6 +24,7 @@ from deemster.agreement._criterion_columns import Floats, Indices
 from deemster.agreement._error_intervals import with_error_intervals
 from deemster.agreement._labelled_votes import LabelledVotes
 from deemster.agreement._numeric_agreement import Levels
+from deemster.agreement._panel_errors import PanelErrors
 from deemster.agreement._score_statistics import ScoreSums, sum_scores
 from deemster.agreement._tag_slices import SliceEstimates, estimate_slices, read_tags, slice_statistics
 from deemster.agreement._verdict_classes import AbstentionModes
@@ -61,6 +62,7 @@ class Statistics:
         estimates: The statistics of the data by key; None where undefined.
         intervals: Their intervals by key; None without a bootstrap.
         slices: The slices; None where they are not asked for.
+        panel: The errors of the panel; None where nothing is known of them.
         levels: How items are grouped for correlations of numbers.
     """
 
@@ -72,6 +74,7 @@ class Statistics:
     estimates: Mapping[Key, float | None]
     intervals: Mapping[Key, BootstrapResult] | None
     slices: SliceEstimates | None
+    panel: PanelErrors | None
     levels: Levels
 
     @property
@@ -163,11 +166,14 @@ def compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) -
     counts = layout.count_cells(layout.pattern_totals())
     estimates = {key: float(values[0]) for key, values in formulas(counts, scores.totals(), None, None).items()}
     estimates |= scores.exact_correlations()
+    panel = PanelErrors.of(votes)
+    if panel is not None:
+        estimates |= {key: float(values[0]) for key, values in panel.statistics(panel.totals()).items()}
     slices = None if tags is None else estimate_slices(tags, votes, layout, scores, counts)
     if slices is not None:
         estimates |= slices.by_key()
 
-    intervals = _intervals(formulas, estimates, bootstrap, units=votes.n_units) if is_drawn else None
+    intervals = _intervals(formulas, panel, estimates, bootstrap, units=votes.n_units) if is_drawn else None
     if intervals is not None and bootstrap.method == "smoothed":
         intervals = with_error_intervals(intervals, votes, scores, drawn_tags)
 
@@ -180,22 +186,28 @@ def compute_statistics(votes: LabelledVotes, options: Options, levels: Levels) -
         estimates={key: None if math.isnan(value) else value for key, value in estimates.items()},
         intervals=intervals,
         slices=slices,
+        panel=panel,
         levels=levels,
     )
 
 
 def _intervals(
-    formulas: _Formulas, estimates: Mapping[Key, float], bootstrap: BootstrapSettings, *, units: int
+    formulas: _Formulas,
+    panel: PanelErrors | None,
+    estimates: Mapping[Key, float],
+    bootstrap: BootstrapSettings,
+    *,
+    units: int,
 ) -> dict[Key, BootstrapResult]:
     """The interval of every statistic, from its replicates."""
     layout = formulas.layout
     scores = formulas.scores
     replicates = replicate_statistics(
-        layout, scores, formulas, n=bootstrap.replicates, seed=bootstrap.seed, method=bootstrap.method
+        layout, scores, panel, formulas, n=bootstrap.replicates, seed=bootstrap.seed, method=bootstrap.method
     )
 
     needs_jackknife = bootstrap.method == "bca" and units > 1
-    jackknife = jackknife_statistics(layout, scores, formulas) if needs_jackknife else None
+    jackknife = jackknife_statistics(layout, scores, panel, formulas) if needs_jackknife else None
     return bootstrap_results(
         estimates,
         replicates,

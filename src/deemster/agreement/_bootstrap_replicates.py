@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from deemster.agreement._contingency_counts import ContingencyCounts
 from deemster.agreement._criterion_columns import Floats
+from deemster.agreement._panel_errors import PanelErrors
 from deemster.agreement._score_statistics import STRIP, ScoreSums
 from deemster.agreement._verdict_statistics import Values
 from deemster.agreement.result_models import BootstrapResult
@@ -101,6 +102,7 @@ def _whole_number(name: str, value: object) -> int:
 def replicate_statistics(
     layout: ContingencyCounts,
     scores: ScoreSums,
+    panel: PanelErrors | None,
     compute: Compute,
     *,
     n: int,
@@ -113,6 +115,7 @@ def replicate_statistics(
     Args:
         layout: Counts of verdicts.
         scores: Sums of scores.
+        panel: The errors of the panel.
         compute: From counts and sums to statistics.
         n: How many replicates.
         seed: The seed of the draws.
@@ -128,6 +131,7 @@ def replicate_statistics(
     width = max(1, block_bytes // (replicate_bytes * STRIP)) * STRIP
     draw = bayesian_weight_blocks if smoothed else resample_blocks
     rng, item_rng = np.random.default_rng((seed, 1)), np.random.default_rng((seed, 2))
+    panel_rng = np.random.default_rng((seed, 3)) if smoothed else None
     found: Values = {}
     weights = layout.imagined.draw(n if smoothed else 0, rng)
     start = 0
@@ -139,6 +143,8 @@ def replicate_statistics(
             cells = weights[:, block]
             items = scores.imagined.size * imagined_weights(scores.imagined.shapes, draws.shape[1], item_rng)
         counts, sums = layout.count_draws(draws, cells), scores.sum_draws(draws, items)
+        if panel is not None:
+            _keep_block(found, panel.replicates(draws, panel_rng), n, block)
         # Many draws take much memory, and then nobody asks for them again.
         kept = draws if scores.ranked else None
         del draws
@@ -146,12 +152,15 @@ def replicate_statistics(
     return found
 
 
-def jackknife_statistics(layout: ContingencyCounts, scores: ScoreSums, compute: Compute) -> Values:
+def jackknife_statistics(
+    layout: ContingencyCounts, scores: ScoreSums, panel: PanelErrors | None, compute: Compute
+) -> Values:
     """Compute every statistic without one unit at a time, ``[1, units]``.
 
     Args:
         layout: Counts of verdicts.
         scores: Sums of scores.
+        panel: The errors of the panel.
         compute: From counts and sums to statistics.
     """
     patterns, sums = layout.pattern_totals(), scores.totals()
@@ -165,6 +174,9 @@ def jackknife_statistics(layout: ContingencyCounts, scores: ScoreSums, compute: 
         draws[np.arange(start, stop), np.arange(stop - start)] = 0
         others = sums - scores.features[:, start:stop]
         _keep_block(found, compute(counts, others, draws, None), units, slice(start, stop))
+        if panel is not None:
+            without = panel.statistics(panel.totals() - panel.products[:, start:stop])
+            _keep_block(found, without, units, slice(start, stop))
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from deemster.agreement._agreement_statistics import Options, compute_statistics
+from deemster.agreement._agreement_statistics import Options, Statistics, compute_statistics
 from deemster.agreement._bootstrap_replicates import SMOOTHED, BootstrapSettings
 from deemster.agreement._build_result import Extras, build_result
 from deemster.agreement._corrected_means import corrected_means
@@ -18,7 +18,7 @@ from deemster.agreement._item_clusters import Cluster, with_clusters
 from deemster.agreement._item_difficulty import disputed_items
 from deemster.agreement._judge_calibration import judge_calibration
 from deemster.agreement._judge_consistency import judge_consistency
-from deemster.agreement._labelled_votes import HasVotes, LabelledVotes, read_labelled_votes
+from deemster.agreement._labelled_votes import HasVotes, read_labelled_votes
 from deemster.agreement._numeric_agreement import Levels
 from deemster.agreement._position_bias import pair_clusters, position_bias
 from deemster.agreement._verdict_classes import AbstentionModes
@@ -88,25 +88,26 @@ def compute_metrics(
         votes = with_clusters(votes, pair_clusters(votes.votes, pair))
 
     statistics = compute_statistics(votes, options, Levels(group, system))
-    extras = _compute_extras(votes, options, epsilon=epsilon, pair=pair)
+    extras = _compute_extras(statistics, epsilon=epsilon, pair=pair)
     metrics = build_result(statistics, extras)
     return _without_inference(metrics) if metrics.sampling == "chosen" else metrics
 
 
-def _compute_extras(votes: LabelledVotes, options: Options, *, epsilon: float, pair: str | None) -> Extras:
+def _compute_extras(statistics: Statistics, *, epsilon: float, pair: str | None) -> Extras:
     """Compute what a result says beyond agreement."""
     if not isinstance(epsilon, (int, float)) or not 0 <= epsilon < 1:
         raise InputError(f"`epsilon` is a number from 0 to below 1, not {epsilon!r:.60}.")
 
-    confidence = options.bootstrap.confidence
+    votes = statistics.votes
+    bootstrap = statistics.bootstrap
     return Extras(
-        human=human_agreement(votes, options.bootstrap, epsilon=epsilon),
+        human=human_agreement(votes, bootstrap, epsilon=epsilon),
         consistency=judge_consistency(votes),
-        position_bias=None if pair is None else position_bias(votes, pair, confidence=confidence),
-        calibration=judge_calibration(votes, confidence=confidence),
-        corrected=corrected_means(votes, confidence=confidence),
+        position_bias=None if pair is None else position_bias(votes, pair, confidence=bootstrap.confidence),
+        calibration=judge_calibration(votes, confidence=bootstrap.confidence),
+        corrected=corrected_means(votes, confidence=bootstrap.confidence),
         items=disputed_items(votes),
-        panel=panel_worth(votes, options.bootstrap),
+        panel=panel_worth(statistics),
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from deemster.cli._command import Verb
-from deemster.cli._console import print_sections, warn
+from deemster.cli._console import note, print_sections, warn
 from deemster.cli._interruption import run_interruptible
 from deemster.cli._report_ending import warn_of_open_checks
 from deemster.cli.options import NumberRange, only_option, read_settings, set_option, take_only
@@ -140,6 +140,8 @@ def command(
     if not reports.takes_stdout:
         steps = _next_steps(published, baseline, candidates[0], store)
         _print(published, confirmation, steps, full=full)
+    if code:
+        note(f"What `--require {require}` asks for is not shown: exit code {code.value}.")
     if comparison.gate is not None:
         warn_of_open_checks(comparison.gate)
         code = comparison.gate.exit_code or code
@@ -223,6 +225,7 @@ def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOpt
     """Rank more than two runs."""
     from deemster.comparison.compare_runs import rank_sources
     from deemster.comparison.find_runs import RunSources
+    from deemster.comparison.ranking_report import in_paragraphs
     from deemster.comparison.without_text import ranking_without_text
 
     for destination in reports.destinations:
@@ -235,7 +238,7 @@ def _rank(names: Sequence[str], settings: ComparisonSettings, reports: ReportOpt
 
     reports.write_each(published.write)
     if not reports.takes_stdout:
-        print_sections(published.sections())
+        print_sections(in_paragraphs(published.sections()))
 
 
 def _decide(comparison: Comparison, rules: GateRules, confirmation: Confirmation | None) -> Comparison:

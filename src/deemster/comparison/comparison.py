@@ -75,7 +75,7 @@ class Comparison(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forb
     """
 
     long_fields: ClassVar[frozenset[str]] = frozenset({"changes"})
-    # What only labels of people, anchors, another judge, or repetitions bring.
+    # What only labels of people, another judge, or repetitions bring.
     optional_fields: ClassVar[frozenset[str]] = frozenset({"corrected", "judge_change", "repeated"})
 
     schema_version: str = SCHEMA

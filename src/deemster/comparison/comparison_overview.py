@@ -7,12 +7,12 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from deemster.comparison.comparison_sections import comparison_headline, comparison_sections, repeated_numbers
-from deemster.comparison.comparison_verdict import format_level
+from deemster.comparison.comparison_verdict import change_cells, format_level
 from deemster.report.failing_samples import describe_unscored, quoted_text
 from deemster.report.overview import broken_rules, lines_left, rest_line
 from deemster.report.report_entries import ExecutionEntry, MarkEntry, ScoreEntry
 from deemster.results.compared_numbers import Difference
-from deemster.text.number_format import format_change, format_number, supported_places
+from deemster.text.number_format import format_number, supported_places
 from deemster.text.table_plots import IntervalCell, drawn_changes
 from deemster.text.text_sections import (
     DataText,
@@ -91,7 +91,7 @@ def _pass_rates(comparison: Comparison) -> TextSection:
     numbers += repeated_numbers(comparison)
 
     head = ("pass-rate", "before", "now", "change", f"{format_level(comparison)} interval")
-    rows = [(name, *_cells(number)) for name, number in numbers]
+    rows = [(name, *change_cells(number, places=supported_places(number.interval))) for name, number in numbers]
     cells = [IntervalCell(number.difference, number.interval) for _, number in numbers]
     plots = drawn_changes("change", cells, beside=head[-1])
     after = rest_line(left, "metric", _WHOLE)
@@ -109,19 +109,6 @@ def _lowest_cohorts(comparison: Comparison) -> Iterator[tuple[str, Difference]]:
 
 def _change(number: Difference) -> float:
     return 0.0 if number.difference is None else number.difference
-
-
-def _cells(number: Difference) -> TextLine:
-    places = supported_places(number.interval)
-    interval = "n/a"
-    if number.interval is not None:
-        interval = " to ".join(format_change(end, places=places) for end in number.interval)
-    return (
-        format_number(number.baseline, places=places),
-        format_number(number.candidate, places=places),
-        format_change(number.difference, places=places),
-        interval,
-    )
 
 
 def _samples(comparison: Comparison, most: int) -> Iterator[TextSection]:

@@ -6,7 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from deemster.comparison.comparison_verdict import describe_change, describe_samples, format_level, format_points
+from deemster.comparison.comparison_verdict import (
+    change_cells,
+    describe_change,
+    describe_samples,
+    format_level,
+    format_points,
+)
 from deemster.comparison.judge_change_report import judge_change_sections
 from deemster.errors import plural
 from deemster.report.failing_samples import describe_unscored, detail_notes, quoted_field, word_difference
@@ -246,13 +252,7 @@ def _changes(comparison: Comparison, numbers: Sequence[Difference], *, line: flo
 
 
 def _cells(rate: Difference) -> TextLine:
-    return (
-        format_number(rate.baseline),
-        format_number(rate.candidate),
-        format_change(rate.difference),
-        format_change_interval(rate.interval),
-        format_p_value(rate.p_value),
-    )
+    return *change_cells(rate), format_p_value(rate.p_value)
 
 
 def _flips(table: PassTable) -> TextLine:

@@ -7,12 +7,13 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from deemster.errors import plural
-from deemster.text.number_format import format_percent
-from deemster.text.text_sections import DataText, MetricName, TextLine
+from deemster.text.number_format import format_change, format_change_interval, format_number, format_percent
+from deemster.text.text_sections import DataText, MetricName, TextLine, join_parts
 
 if TYPE_CHECKING:
     from deemster.comparison.comparison import Comparison
     from deemster.comparison.judge_change import JudgeChange
+    from deemster.results.compared_numbers import Difference
 
 # So many samples are named, by so many characters, so that the sentence stays a line.
 _MOST_NAMED = 4
@@ -90,6 +91,16 @@ def format_mark(mark: float | None) -> str:
     return "n/a" if mark is None else max(f"{mark:.2f}", f"{mark:.4g}", key=len)
 
 
+def change_cells(number: Difference, *, places: int = 4) -> TextLine:
+    """A number before and now, its change, and the interval of that, as cells of a table."""
+    return (
+        format_number(number.baseline, places=places),
+        format_number(number.candidate, places=places),
+        format_change(number.difference, places=places),
+        format_change_interval(number.interval, places=places),
+    )
+
+
 def _names(comparison: Comparison, status: str, count: int) -> TextLine:
     """The first samples of a status, in brackets."""
     every = (DataText(example.id) for example in comparison.examples if example.status == status)
@@ -99,12 +110,7 @@ def _names(comparison: Comparison, status: str, count: int) -> TextLine:
     if not ids:
         return ()
 
-    names: list[str] = []
-    for index, name in enumerate(ids):
-        is_last = index == len(ids) - 1 and count <= len(ids)
-        names += ["" if not index else " and " if is_last else ", ", name]
-    rest = f" and {count - len(ids):,} more" if count > len(ids) else ""
-    return (" (", *names, f"{rest})")
+    return (" (", *join_parts([(name,) for name in ids], more=count - len(ids)), ")")
 
 
 def describe_change(comparison: Comparison) -> str:

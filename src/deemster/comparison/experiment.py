@@ -19,7 +19,7 @@ from deemster.formats.dataframe import dataframe
 from deemster.results.run_columns import RunColumns
 from deemster.stats import Interval
 from deemster.stats.confidence_interval import interval_ends, shared_confidence
-from deemster.stats.factor_effects import FactorContrast, FactorEffects, Grid, InteractionContrast, factor_effects
+from deemster.stats.factor_effects import FactorContrast, Grid, InteractionContrast, factor_effects
 from deemster.stats.paired_difference import PairedDifference
 from deemster.text.rendered import Forms, RenderedRecord
 from deemster.text.text_sections import TextSection
@@ -258,16 +258,10 @@ def build_experiment(
 
     columns = [run for _, run in readable]
     ranking = rank_columns(columns, settings=settings, tool_version=__version__)
-    grid = Grid([variant.levels for variant, _ in readable])
-    effects = FactorEffects(mains=(), interactions=())
-    if grid.varied:
-        shared = shared_pass_shares(columns)
-        effects = factor_effects(
-            shared.shares,
-            [variant.levels for variant, _ in readable],
-            clusters=shared.clusters,
-            confidence=settings.confidence,
-        )
+    cells = [variant.levels for variant, _ in readable]
+    grid = Grid(cells)
+    shared = shared_pass_shares(columns)
+    effects = factor_effects(shared.shares, cells, clusters=shared.clusters, confidence=settings.confidence)
     interactions = _largest_interactions(effects.interactions)
 
     return Experiment(
@@ -373,15 +367,15 @@ def _find_cheapest(
     Bounds of all ordered pairs hold together, so it does not matter that the data choose which two are looked at.
     """
     highest, *others = places_by_rate(ranking)
-    costs = [entry.figures.cost_per_100 for entry in ranking.runs]
-    highest_cost = costs[highest]
-    if highest_cost is None:
+    costs = [entry.figures.cost_per_100 for entry in ranking.runs if entry.figures.cost_per_100 is not None]
+    if len(costs) < len(ranking.runs):
         return None
+    highest_cost = costs[highest]
 
     candidates = []
     for place in others:
         cost = costs[place]
-        if cost is None or cost >= highest_cost:
+        if cost >= highest_cost:
             continue
         if margin is None:
             is_as_good = pair_of(ranking, highest, place).worse is None

@@ -13,7 +13,7 @@ from deemster.comparison.ranking_report import (
     format_cost,
     format_lead,
     headline_section,
-    join_parts,
+    in_paragraphs,
     pair_of,
     places_by_rate,
     ranking_rows,
@@ -23,7 +23,17 @@ from deemster.report.pull_request_comment import CommentContent, render_comment
 from deemster.stats.power_analysis import PairedNoise, detectable_drop
 from deemster.stats.run_ranking import pair_confidence
 from deemster.text.number_format import format_number
-from deemster.text.text_sections import DataText, Figure, SentenceText, ShadedNumber, TextLine, TextSection, TextTable
+from deemster.text.text_sections import (
+    DataText,
+    Figure,
+    SentenceText,
+    ShadedNumber,
+    TextLine,
+    TextSection,
+    TextTable,
+    join_names,
+    join_parts,
+)
 
 if TYPE_CHECKING:
     from deemster.comparison.experiment import Experiment, FactorAnswer, Interaction, LevelContrast
@@ -76,13 +86,7 @@ def experiment_overview(experiment: Experiment, name: str | None, *, store_flag:
         name: What stands for it in a command; None where it is not stored.
         store_flag: The `--store` that a command needs.
     """
-    headline, *parts = experiment_sections(experiment)
-    sections = [
-        headline._replace(table=None, after=()),
-        TextSection((), table=headline.table, key="ranks-table"),
-        TextSection((), headline.after, key="pairs"),
-        *parts,
-    ]
+    sections = in_paragraphs(experiment_sections(experiment))
     return sections if name is None else [*sections, _next_steps(experiment.ranking, name, store_flag)]
 
 
@@ -146,7 +150,7 @@ def _factor_figures(experiment: Experiment) -> list[Figure]:
 
 def _main_line(experiment: Experiment, factor: FactorAnswer) -> TextLine:
     others = [other.factor for other in experiment.factors if other.factor != factor.factor]
-    average: TextLine = (", averaged over ", *join_parts([(DataText(name),) for name in others])) if others else ()
+    average: TextLine = (", averaged over ", *join_names(others)) if others else ()
     better: list[TextLine] = []
     for level in factor.levels:
         better += _better_than(level, [contrast for contrast in factor.contrasts if contrast.better == level])
@@ -155,7 +159,7 @@ def _main_line(experiment: Experiment, factor: FactorAnswer) -> TextLine:
         rest = ("; no other difference is shown",) if open_pairs else ()
         said: TextLine = (*join_parts(better), *average, *rest)
     else:
-        said = ("no difference is shown between ", *join_parts([(DataText(name),) for name in factor.levels]), *average)
+        said = ("no difference is shown between ", *join_names(factor.levels), *average)
     return (DataText(factor.factor), ": ", *said, *_gaps(factor.contrasts), ".")
 
 
@@ -165,7 +169,7 @@ def _better_than(level: str, contrasts: Sequence[LevelContrast]) -> Iterator[Tex
         return
     others = [contrast.second if contrast.first == level else contrast.first for contrast in contrasts]
     lead = format_lead(*(contrast.interval for contrast in contrasts))
-    worse = join_parts([(DataText(name),) for name in others])
+    worse = join_names(others)
     yield (DataText(level), " is better than ", *worse, f" by {lead}")
 
 

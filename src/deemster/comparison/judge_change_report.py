@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from deemster.comparison.comparison_verdict import format_level, format_mark, format_points
+from deemster.comparison.comparison_verdict import change_cells, format_level, format_mark, format_points
 from deemster.comparison.judge_change import JudgeChange, MetricJudgeChange
 from deemster.errors import plural
 from deemster.report.failing_samples import detail_notes, quoted_field
 from deemster.report.report_entries import MarkEntry, ScoreEntry
-from deemster.text.number_format import format_change, format_number, format_percent
+from deemster.text.number_format import format_percent
 from deemster.text.table_plots import IntervalCell, drawn_changes
 from deemster.text.text_sections import (
     DataText,
@@ -69,7 +69,7 @@ def _numbers(comparison: Comparison, name: str, metric: MetricJudgeChange, *, fu
     numbers += [(DataText(f"  in {label} ({number.n:,})"), number) for label, number in cohorts]
 
     interval = f"{format_level(comparison)} interval"
-    rows = [(label, *_cells(number)) for label, number in numbers]
+    rows = [(label, *change_cells(number, places=3)) for label, number in numbers]
     cells = [IntervalCell(number.difference, number.interval) for _, number in numbers]
     plots = drawn_changes("change", cells, beside=interval)
     table = TextTable(("number", "old judge", "new judge", "change", interval), rows, (), plots)
@@ -80,16 +80,6 @@ def _numbers(comparison: Comparison, name: str, metric: MetricJudgeChange, *, fu
     title = ("Old and new judge of ", MetricName(name), f"{outputs}{left_out}")
     lines: list[TextLine] = [("What changed: ", SentenceText(metric.changed), ".")] if metric.changed else []
     return TextSection(title, lines, table, after=after, key="judge-change", is_short=True)
-
-
-def _cells(number: Difference) -> TextLine:
-    ends = "n/a" if number.interval is None else " to ".join(format_change(end, places=3) for end in number.interval)
-    return (
-        format_number(number.baseline, places=3),
-        format_number(number.candidate, places=3),
-        format_change(number.difference, places=3),
-        ends,
-    )
 
 
 def _agreement(metric: MetricJudgeChange) -> Iterator[TextLine]:

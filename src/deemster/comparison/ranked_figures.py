@@ -27,7 +27,7 @@ class RankedFigures(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         pass_at_k: The chance that at least one of all repetitions passes; None without repetitions.
         pass_hat_k: The chance that all of them pass.
         metrics: By metric, the mean score over what was scored; None where nothing was.
-        cost_per_100: What a hundred outputs cost, in dollars; None where no price is known.
+        cost_per_100: What a hundred outputs cost, in dollars; None where no price is known, or all came from a cache.
         latency_p50_ms: The time within which half of its outputs came.
         failed: Outputs that the target failed to give.
         not_run: Outputs that are missing since the run ended early.
@@ -83,11 +83,16 @@ def _mean_score(marks: MarkTable, column: int) -> float | None:
 
 
 def _known_usage(columns: RunColumns) -> list[NDArray[np.float64]]:
-    """What the target used, for each output of which it is known, by place in `USAGE`."""
+    """What the target used, for each output of which it is known, by place in `USAGE`.
+
+    An answer from a cache cost nothing and took no time, this once: what it costs to ask is not known.
+    """
     usage = columns.usage()
     if usage is None:
         return [np.zeros(0) for _ in USAGE]
-    numbers = usage.reshape(-1, len(USAGE)).T
+    numbers = usage.reshape(-1, len(USAGE)).T.copy()
+    cost, _, latency = numbers
+    cost[(cost == 0) & np.isnan(latency)] = np.nan
     return [values[~np.isnan(values)] for values in numbers]
 
 

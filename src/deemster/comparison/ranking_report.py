@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deemster.comparison.comparison_verdict import change_cells
 from deemster.errors import plural
 from deemster.stats.confidence_interval import Interval
 from deemster.text.escaping import csv_line, escape_csv_cell
@@ -27,6 +28,7 @@ from deemster.text.text_sections import (
     TextLine,
     TextSection,
     TextTable,
+    join_parts,
     table_of,
 )
 
@@ -203,11 +205,10 @@ def _open(ranking: Ranking, places: Sequence[int]) -> Iterator[TextLine]:
             named = zip(others, pairs[:MOST_NAMED], strict=False)
             parts: list[TextLine] = [(_name(ranking, other), *_needed(pair)) for other, pair in named]
             size = _samples([pair.n for pair in pairs])
-            if len(others) > len(parts):
-                parts.append((f"{len(others) - len(parts):,} more",))
             power = ", each four times out of five, if the differences are what we saw"
             condition = (power,) if any(pair.samples_needed for pair in pairs) else ()
-            yield (_name(ranking, place), f" cannot be told apart with {size} from ", *join_parts(parts), *condition)
+            listed = join_parts(parts, more=len(others) - len(parts))
+            yield (_name(ranking, place), f" cannot be told apart with {size} from ", *listed, *condition)
 
 
 def _cannot_be_told(pair: RankedPair) -> TextLine:
@@ -232,12 +233,6 @@ def _round_up(count: int) -> int:
     return -(-count // step) * step
 
 
-def join_parts(parts: Sequence[TextLine]) -> TextLine:
-    """Parts of a sentence as people list them."""
-    joints = [*([", "] * (len(parts) - 2)), " and "][: len(parts) - 1]
-    return (*parts[0], *(word for joint, part in zip(joints, parts[1:], strict=True) for word in (joint, *part)))
-
-
 def _name(ranking: Ranking, place: int) -> DataText:
     return entry_name(ranking.runs[place])
 
@@ -248,10 +243,7 @@ def entry_name(entry: RankedEntry) -> DataText:
 
 
 def _list_names(ranking: Ranking, places: Sequence[int], *, count: int) -> TextLine:
-    parts: list[TextLine] = [(_name(ranking, place),) for place in places]
-    if count > len(places):
-        parts.append((f"{count - len(places):,} more",))
-    return join_parts(parts)
+    return join_parts([(_name(ranking, place),) for place in places], more=count - len(places))
 
 
 def _samples(counts: Sequence[int]) -> str:
@@ -280,6 +272,11 @@ def headline_section(
         f"All ranks hold together with {_level(ranking.confidence)} confidence. "
         "Under a metric stands its mean score. What has no output or no score counts as not passing."
     )
+    costs = [entry.figures.cost_per_100 for entry in ranking.runs]
+    if None in costs and any(costs):
+        note += (
+            " Without a cost are answers from the cache, which `--cache none` asks anew, and models without a price."
+        )
     return TextSection(
         ranking_verdict(ranking),
         [*before, *warnings, *_leading_lines(ranking), *after],
@@ -288,6 +285,17 @@ def headline_section(
         key="ranks",
         figures=_pair_figures(ranking),
     )
+
+
+def in_paragraphs(sections: Sequence[TextSection]) -> list[TextSection]:
+    """The sections of a ranking for a terminal: the answer, the table, and what else is decided stand apart."""
+    headline, *others = sections
+    return [
+        headline._replace(table=None, after=()),
+        TextSection((), table=headline.table, key="ranks-table"),
+        TextSection((), headline.after, key="pairs"),
+        *others,
+    ]
 
 
 def _level(confidence: float) -> str:
@@ -423,34 +431,27 @@ def _format_latency(milliseconds: float | None) -> str:
 
 def _against_first(ranking: Ranking) -> TextSection:
     first, *others = ranking.runs
-    rows: list[TextLine] = []
-    after: list[TextLine] = []
-    changes = []
-    for entry in others:
-        found = entry.against_first
-        if found is None:
-            continue
-        changes.append(found.pass_rate)
-        rows.append(
-            (
-                entry_name(entry),
-                f"{found.samples.paired:,}",
-                format_number(found.pass_rate.baseline),
-                format_number(found.pass_rate.candidate),
-                format_change(found.pass_rate.difference),
-                format_change_interval(found.pass_rate.interval),
-                f"{found.table.newly_failing:,}",
-                f"{found.table.newly_passing:,}",
-            )
+    compared = [(entry, entry.against_first) for entry in others if entry.against_first is not None]
+    rows = [
+        (
+            entry_name(entry),
+            f"{found.samples.paired:,}",
+            *change_cells(found.pass_rate),
+            f"{found.table.newly_failing:,}",
+            f"{found.table.newly_passing:,}",
         )
-        after += (
-            ("Not compared: ", entry_name(entry), ", ", MetricName(name), ": ", SentenceText(why), ".")
-            for name, why in found.not_comparable.items()
-        )
+        for entry, found in compared
+    ]
+    after: list[TextLine] = [
+        ("Not compared: ", entry_name(entry), ", ", MetricName(name), ": ", SentenceText(why), ".")
+        for entry, found in compared
+        for name, why in found.not_comparable.items()
+    ]
+
     interval = f"{_level(ranking.confidence)} simultaneous interval"
     head = ("run", "samples", "first", "this", "change", interval, "broke", "fixed")
     lines: list[TextLine] = [("Pass-rate, over the samples that both have.",)]
-    cells = [IntervalCell(number.difference, number.interval) for number in changes]
+    cells = [IntervalCell(found.pass_rate.difference, found.pass_rate.interval) for _, found in compared]
     plots = drawn_changes("change", cells, beside=interval)
     title = ("Against the first run, ", entry_name(first))
     return TextSection(title, lines, TextTable(head, rows, ("samples", "first"), plots), after, key="against-first")

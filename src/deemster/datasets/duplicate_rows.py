@@ -15,13 +15,13 @@ def equal_rows(digests: bytes | bytearray, ids: Callable[[list[int]], Iterable[s
         ids: Gives the ids of rows by their positions, which rise.
     """
     # Rows whose first eight bytes are equal are few; only those are compared whole.
-    heads = np.frombuffer(bytes(digests), dtype=np.uint64)[::4]
-    order = np.argsort(heads, kind="stable")
-    twice = np.flatnonzero(heads[order[1:]] == heads[order[:-1]])
+    heads = np.frombuffer(digests, dtype=np.uint64)[::4]
+    ordered = np.sort(heads)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
     if not twice.size:
         return []
 
-    positions: list[int] = np.unique(np.concatenate([order[twice], order[twice + 1]])).tolist()
+    positions: list[int] = np.flatnonzero(np.isin(heads, twice)).tolist()
     ids_by_digest: dict[bytes, list[str]] = {}
     for position, sample_id in zip(positions, ids(positions), strict=True):
         digest = bytes(digests[position * 32 : position * 32 + 32])

@@ -383,7 +383,8 @@ class _SideBySide:
             None if progress is None else _SummedProgress(progress, [arm.evaluation.plan.size for arm in self._arms])
         )
         self._turnstile = Turnstile(len(names), seed=experiment.seed, opened=self._warnings.tell)
-        self._calls = _open_calls(self._arms, clock)
+        roles, limits = self._arms[0].evaluation.access
+        self._calls = SideBySideCalls(roles, clock=clock, cache=limits.cache, budget=limits.budget())
         self._stops = [Stop() for _ in names]
         self._ended = [asyncio.Event() for _ in names]
 
@@ -430,12 +431,6 @@ class _SideBySide:
     def _baseline_of(self, place: int) -> asyncio.Event | None:
         """What a run waits for before its gate compares it; None where it compares with no variant."""
         return None if self.baseline in (None, place) else self._ended[self.baseline]
-
-
-def _open_calls(arms: Sequence[Arm], clock: Clock) -> SideBySideCalls:
-    """What the runs share of their calls."""
-    roles, limits = arms[0].evaluation.access
-    return SideBySideCalls(roles, clock=clock, cache=limits.cache, budget=limits.budget())
 
 
 class _InTurn:

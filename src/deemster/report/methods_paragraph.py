@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from deemster.errors import plural
 from deemster.results.metric_summary import RunMetricSummary
 from deemster.text.markdown_layout import render_markdown
-from deemster.text.text_sections import DataText, MetricName, TextLine, TextSection
+from deemster.text.text_sections import DataText, MetricName, TextLine, TextSection, join_names, join_parts
 
 if TYPE_CHECKING:
     from deemster.report.report_document import Report
@@ -108,7 +108,7 @@ def _what_was_run(report: Report) -> Iterator[TextLine]:
 def _metric_sentences(report: Report) -> Iterator[TextLine]:
     """Which metrics scored the outputs, what passes, and what the two rates over all of them are."""
     metrics = [(MetricName(name), *_describe_metric(name, report.metrics[name])) for name in report.metric_order]
-    yield "Each output was scored by ", *_listed(metrics), "."
+    yield "Each output was scored by ", *join_parts(metrics), "."
 
     if report.macro_f1 is not None and len(report.metric_order) > 1:
         yield ("The mean pass-rate is the mean of the metrics' pass-rates.",)
@@ -117,7 +117,7 @@ def _metric_sentences(report: Report) -> Iterator[TextLine]:
         attacks = plural(report.adversarial.overall.samples, "attack")
         yield (
             f"Of {attacks}, the success rate is the share that did not pass ",
-            *_names(report.adversarial.metrics),
+            *join_names(report.adversarial.metrics),
             ".",
         )
     if report.aggregate is not None:
@@ -132,7 +132,8 @@ def _describe_metric(name: str, figures: RunMetricSummary) -> Iterator[str]:
         facts.append(f"a pass {side} {figures.threshold:g}")
     facts += _METRIC_REFERENCES.get(figures.spec.partition("(")[0], ())
     if facts:
-        yield from (" (", *_listed([(fact,) for fact in facts], between="; ", last="; "), ")")
+        first, *others = facts
+        yield from (" (", first, *chain.from_iterable(("; ", fact) for fact in others), ")")
 
 
 def _judge_sentences(report: Report) -> Iterator[TextLine]:
@@ -143,22 +144,12 @@ def _judge_sentences(report: Report) -> Iterator[TextLine]:
         asked = [str(models[role]["model"]) for role in figures.roles if (models.get(role) or {}).get("model")]
         if asked:
             several = " of a panel of " if len(asked) > 1 else " of "
-            yield "The scores of ", MetricName(name), f" are judgements{several}", *_names(asked), "."
+            yield "The scores of ", MetricName(name), f" are judgements{several}", *join_names(asked), "."
         if figures.criteria:
-            yield "The rubric of ", MetricName(name), " has the criteria ", *_names(figures.criteria), "."
+            yield "The rubric of ", MetricName(name), " has the criteria ", *join_names(figures.criteria), "."
     for name, panel in (report.panels or {}).items():
         if panel.n_incomplete:
             yield f"{panel.n_incomplete:,} of {panel.n:,} scores of ", MetricName(name), " lack the vote of a judge."
-
-
-def _names(names: Iterable[str]) -> Iterator[str]:
-    return _listed([(DataText(name),) for name in names])
-
-
-def _listed(items: Sequence[TextLine], *, between: str = ", ", last: str = " and ") -> Iterator[str]:
-    for at, item in enumerate(items):
-        yield "" if not at else last if at == len(items) - 1 else between
-        yield from item
 
 
 def _left_out(report: Report) -> Iterator[TextLine]:
@@ -206,7 +197,7 @@ def _gate_sentences(report: Report) -> Iterator[TextLine]:
     if report.gate is None or not checks:
         return
     listed = [f"{check.name} {check.required:g}" for check in checks]
-    yield f"The run was held to {plural(len(checks), 'rule')}: ", *_names(listed), "."
+    yield f"The run was held to {plural(len(checks), 'rule')}: ", *join_names(listed), "."
 
     margins = [check for check in checks if check.name.startswith(_MARGIN_RULE)]
     if margins:

@@ -197,14 +197,17 @@ def summarize_metric(
     """
     n_marks, repetitions = scores.size, scores.shape[1]
     applies = (causes != OUTSIDE).any(axis=1)
-    scores = scores[applies]
-    causes = causes[applies]
-    passed = passed[applies]
-    clusters = None if clusters is None else clusters[applies]
+    if not applies.all():
+        scores = scores[applies]
+        causes = causes[applies]
+        passed = passed[applies]
+        clusters = None if clusters is None else clusters[applies]
 
     scored = causes == SCORED
-    values = np.sort(scores[scored])
     scored_clusters = None if clusters is None else clusters[scored.any(axis=1)]
+    interval = mean_interval(sample_means(scores, scored), scored_clusters)
+    values = scores[scored]
+    values.sort()
 
     n, n_scored, n_passed = scores.size, values.size, int(np.count_nonzero(passed))
     counts = np.bincount(causes.ravel(), minlength=OUTSIDE + 1)
@@ -225,7 +228,7 @@ def summarize_metric(
         p50=quantile(values, 0.50),
         p95=quantile(values, 0.95),
         max=quantile(values, 1.0),
-        mean_interval=mean_interval(sample_means(scores, scored), scored_clusters),
+        mean_interval=interval,
         pass_rate=_share(n_passed, n),
         pass_rate_worst=_share(n_passed, n),
         pass_rate_best=_share(n_passed + n - n_scored, n),

@@ -166,6 +166,11 @@ def _sample_keys(run: RunColumns) -> NDArray[np.uint64]:
     return keys
 
 
+def _without_shared(mapping: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """What a mapping holds and the other does not hold alike."""
+    return {key: value for key, value in mapping.items() if key not in other or other[key] != value}
+
+
 def describe_identity_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """How the identity of a metric changed, half a sentence for each part; nothing where it is the same metric."""
     found = []
@@ -173,7 +178,8 @@ def describe_identity_changes(before: Mapping[str, Any], now: Mapping[str, Any])
         # A report file does not know the code of a metric.
         is_unknown = key == "source" and (key not in before or key not in now)
         if not is_unknown and now.get(key) != before.get(key):
-            found.append(
-                f"{IDENTITY_CHANGE}{key} was {before.get(key, 'not there')}, and is {now.get(key, 'not there')}"
-            )
+            old, new = before.get(key, "not there"), now.get(key, "not there")
+            if isinstance(old, Mapping) and isinstance(new, Mapping):
+                old, new = _without_shared(old, new), _without_shared(new, old)
+            found.append(f"{IDENTITY_CHANGE}{key} was {old}, and is {new}")
     return found

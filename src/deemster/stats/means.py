@@ -34,7 +34,9 @@ def exact_stdev(values: ArrayLike) -> float | None:
         return None
     if array.min() == array.max():
         return 0.0
-    return math.sqrt(math.fsum(np.square(array - mean).data) / (array.size - 1))
+    squares = array - mean
+    squares *= squares
+    return math.sqrt(math.fsum(squares.data) / (array.size - 1))
 
 
 def unit_sums(values: ArrayLike, units: NDArray[np.integer]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -198,7 +198,7 @@ def clustered_wilson(passed: ArrayLike, *, marks: int, confidence: float = 0.95)
     passes = int(shares.sum())
     clusters, count = len(shares), len(shares) + 4
     total = passes + 2 * marks
-    squares = int(np.square(shares).sum()) + 2 * marks * marks
+    squares = int(shares @ shares) + 2 * marks * marks
     # Whole numbers to the last division, so that the order of the clusters cannot change a digit.
     spread = count * (count * squares - total * total)
     size = total * (count * marks - total) * clusters * (count - 1) / spread

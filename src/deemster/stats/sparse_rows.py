@@ -26,9 +26,12 @@ class _Terms(NamedTuple):
     columns: NDArray[Any]
     values: NDArray[Any] | None
 
-    def __matmul__(self, weights: NDArray[Any]) -> NDArray[Any]:
-        weighted = weights.take(self.columns, axis=0)
-        return weighted if self.values is None else self.values * weighted
+    def multiply(self, weights: NDArray[Any], room: NDArray[Any]) -> NDArray[Any]:
+        """The products with weights, in a part of the room."""
+        weighted = weights.take(self.columns, axis=0, out=room[: len(self.columns)], mode="clip")
+        if self.values is not None:
+            weighted *= self.values
+        return weighted
 
 
 class SparseRows:
@@ -75,6 +78,7 @@ class SparseRows:
         self._short_rows = longest_first[n_long : int((lengths > 0).sum())]
         starts, left = ends[self._short_rows], lengths[self._short_rows]
         self._short_terms = [self._terms(starts[left > step] + step) for step in range(int(left.max(initial=0)))]
+        self._most_terms = max(len(self._short_rows), int(lengths.max(initial=0)))
 
     @classmethod
     def of(cls, dense: NDArray[Any]) -> Self:
@@ -88,20 +92,22 @@ class SparseRows:
         product = np.zeros((self.shape[0], replicates), dtype=np.result_type(self.dtype, weights))
 
         for start in range(0, replicates, _STRIP):
-            strip = np.ascontiguousarray(weights[:, start : start + _STRIP])
+            strip = np.ascontiguousarray(weights[:, start : start + _STRIP], dtype=product.dtype)
             self._multiply(strip, out=product[:, start : start + _STRIP])
 
         return product
 
     def _multiply(self, weights: NDArray[Any], *, out: NDArray[Any]) -> None:
         sums = np.zeros((len(self._short_rows), out.shape[1]), dtype=out.dtype)
+        room = np.empty((self._most_terms, out.shape[1]), dtype=out.dtype)
         for terms in self._short_terms:
-            sums[: len(terms.columns)] += terms @ weights
+            sums[: len(terms.columns)] += terms.multiply(weights, room)
         out[self._short_rows] = sums
 
         for row, terms in self._long_rows:
+            products = terms.multiply(weights, room)
             # A single column would be added pairwise.
-            out[row] = np.add.accumulate(terms @ weights)[-1] if out.shape[1] == 1 else np.add.reduce(terms @ weights)
+            out[row] = np.add.accumulate(products)[-1] if out.shape[1] == 1 else np.add.reduce(products)
 
     def row_sums(self) -> NDArray[Any]:
         """The sum of each row, rows × 1."""

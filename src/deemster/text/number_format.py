@@ -54,13 +54,13 @@ def format_interval(interval: tuple[float, float] | None, *, places: int = 4) ->
     return "n/a" if interval is None else f"{interval[0]:.{places}f} - {interval[1]:.{places}f}"
 
 
-def format_change_interval(interval: tuple[float, float] | None) -> str:
+def format_change_interval(interval: tuple[float, float] | None, *, places: int = 4) -> str:
     """The interval of a difference, so that two negative ends can be read, or `n/a`.
 
     >>> format_change_interval((-0.0046, -0.0035))
     '-0.0046 to -0.0035'
     """
-    return "n/a" if interval is None else f"{format_change(interval[0])} to {format_change(interval[1])}"
+    return "n/a" if interval is None else " to ".join(format_change(end, places=places) for end in interval)
 
 
 def format_p_value(value: float | None) -> str:

@@ -182,6 +182,26 @@ def with_keys(sections: Iterable[TextSection], keys: Sequence[str]) -> list[Text
     return [section for section in sections if section.key in keys]
 
 
+def join_parts(parts: Sequence[TextLine], *, more: int = 0) -> TextLine:
+    """Parts of a sentence as people list them.
+
+    Args:
+        parts: The parts.
+        more: How many others there are.
+
+    >>> "".join(join_parts([("q1",), ("q2",)])), "".join(join_parts([("q1",), ("q2",)], more=3))
+    ('q1 and q2', 'q1, q2 and 3 more')
+    """
+    listed = [*parts, (f"{more:,} more",)] if more > 0 else parts
+    joints = ["", *([", "] * (len(listed) - 2)), " and "]
+    return tuple(word for joint, part in zip(joints, listed, strict=False) for word in (joint, *part))
+
+
+def join_names(names: Iterable[str]) -> TextLine:
+    """Names as people list them."""
+    return join_parts([(DataText(name),) for name in names])
+
+
 _NUMERIC = frozenset("0123456789.,+-<% ")
 
 
