@@ -154,6 +154,8 @@ def _report(
     reports = writing.reports
     codes = [_tell_variant(variant) for variant in finished]
     _tell_passed_gates(finished)
+    if all(variant.error is not None and variant.error.exit_code is ExitCode.BAD_INPUT for variant in finished):
+        return ExitCode.BAD_INPUT
     code = next((known for known in _CODES if known in codes), ExitCode.PASSED)
 
     try:

@@ -152,6 +152,33 @@ def suite_evaluations(suite: Suite, overrides: SuiteOverrides) -> dict[str, Eval
     return {arm.variant.name: arm.evaluation for arm in experiment.arms}
 
 
+def check_variants(evaluations: Mapping[str, Evaluation]) -> dict[str, CheckedSamples]:
+    """What is seen of the samples before anything runs, by variant.
+
+    Args:
+        evaluations: What is going to run, by the name of the variant.
+
+    Raises:
+        InputError: A variant cannot use a sample; the issues of all variants are listed, with the variants they are of.
+    """
+    checked = {}
+    names_by_issue: dict[Issue, list[str]] = {}
+    for name, evaluation in evaluations.items():
+        try:
+            checked[name] = check_samples(evaluation)
+        except InputError as error:
+            for issue in dict.fromkeys(error.issues):
+                names_by_issue.setdefault(issue, []).append(name)
+    if names_by_issue:
+        raise ConfigurationError(
+            issue
+            if len(names) == len(evaluations)
+            else issue._replace(message=f"{list_names(names, limit=3)}: {issue.message}")
+            for issue, names in names_by_issue.items()
+        )
+    return checked
+
+
 class _ResumedExperiment(NamedTuple):
     """An experiment that is in the store.
 
@@ -262,7 +289,7 @@ async def run_experiment(
         InputError: A variant cannot use a sample; nothing has run then.
     """
     stop = stop or Stop()
-    checked = _check_all(experiment.arms)
+    checked = list(check_variants({arm.variant.name: arm.evaluation for arm in experiment.arms}).values())
     running = _SideBySide(experiment, clock or clock_from_environment(), warn, progress)
     stop.call_in(asyncio.get_running_loop(), lambda: running.stop_all(stop.reason or "stopped"))
     try:
@@ -306,24 +333,6 @@ def conclude_experiment(
         if variant.report is not None
     ]
     return build_experiment(sources, id=experiment.id, name=experiment.suite, missing=missing)
-
-
-def _check_all(arms: Sequence[Arm]) -> list[CheckedSamples]:
-    """What is seen of the samples before anything runs, by variant.
-
-    Raises:
-        InputError: A variant cannot use a sample; the issues of all variants are listed.
-    """
-    checked = []
-    issues: list[Issue] = []
-    for arm in arms:
-        try:
-            checked.append(check_samples(arm.evaluation))
-        except InputError as error:
-            issues += error.issues
-    if issues:
-        raise ConfigurationError(dict.fromkeys(issues))
-    return checked
 
 
 class _SideBySide:
