@@ -267,3 +267,12 @@ def test_quiet_tells_the_most_frequent_failure_with_its_number_and_line(world):
     assert result.exit_code == 3
     said = "2 of 2 samples crashed: ConnectionError: connection refused (quiet_app.py:2)."
     assert f"incomplete: {said}" in result.stderr
+
+
+@pytest.mark.parametrize("flag", ["json:golden.yml", "md:./suite.yml", "csv:answers.yml"])
+def test_report_never_takes_the_place_of_what_the_run_reads(world, flag):
+    folder = world()
+    before = {path.name: path.read_bytes() for path in folder.glob("*.yml")}
+    result = called("run", "suite.yml", "--outputs", "answers.yml", "--to", flag)
+    assert (result.exit_code, "a report would take its place" in result.stderr) == (2, True)
+    assert {path.name: path.read_bytes() for path in folder.glob("*.yml")} == before

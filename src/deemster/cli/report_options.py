@@ -119,6 +119,22 @@ class ReportOptions(NamedTuple):
         written = (one._replace(format="junit-samples") if one.format == "junit" else one for one in self.destinations)
         return self._replace(destinations=tuple(written))
 
+    def spare(self, *read: object) -> None:
+        """Refuse reports that would take the place of a file that the command reads.
+
+        Args:
+            read: The files it reads; what is no path is none.
+
+        Raises:
+            ReportError: There is such a report.
+        """
+        files = {Path(name).resolve() for name in read if isinstance(name, (str, Path))}
+        for destination in self.destinations:
+            if not destination.is_stdout and Path(destination.path).resolve() in files:
+                raise ReportError(
+                    Issue("The run reads this file, and a report would take its place.", destination.path)
+                )
+
     @property
     def takes_stdout(self) -> bool:
         """Whether a report is written to standard output."""

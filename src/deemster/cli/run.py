@@ -91,6 +91,7 @@ def command(
 
     file = suite or _SUITE
     loaded = numbers.apply(load_suite(file, calls_target=overrides.outputs is None)).called_with(limits)
+    writing.reports.spare(file, loaded.dataset, overrides.outputs)
     loaded = loaded.with_settings(thresholds=thresholds, only_answered=part.only.answered, confirm=confirm or 0)
     overrides = overrides._replace(redact_warnings=writing.reports.without_text)
     steps = NextSteps(f"deemster run {file}", f"deemster run {file} --only failed")
