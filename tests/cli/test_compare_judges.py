@@ -127,7 +127,7 @@ def test_part_that_is_not_comparable_names_no_command_that_would_be_refused(shop
 
 def test_requirement_needs_another_judge(shop):
     done = called("compare", "old", "old", "--require", "linked")
-    assert (done.exit_code, "two judges of the same outputs" in done.stderr) == (2, True)
+    assert (done.exit_code, "two judges that scored the same outputs" in done.stderr) == (2, True)
 
 
 def test_comparison_of_one_judge_has_no_word_about_judges(shop):

@@ -12,6 +12,7 @@ import deemster as dm
 from deemster.cli import app
 from deemster.errors import ConfigurationError
 from deemster.models.clock import SystemClock
+from deemster.store import open_store
 
 SUITE = """\
 schema_version: deemster.suite.v1
@@ -130,6 +131,12 @@ def test_unscored_records_are_reported(world):
     assert done.exit_code == 0
     assert "None of 3 records is scored" in done.stderr
     assert "No test yet: 0 of the 500 scored records of the baseline are there." in done.stdout
+
+
+def test_store_without_recordings_says_so(world):
+    open_store("runs.db").close()
+    done = call("monitor", "bot")
+    assert (done.exit_code, "The store holds no recording." in done.stderr) == (2, True)
 
 
 def test_records_after_rescoring_are_unscored_until_next_rescoring(scored):

@@ -304,6 +304,29 @@ def test_changed_variant_is_not_resumed(folder):
     assert "app:half" in result.stderr
 
 
+def test_suite_that_no_variant_can_go_on_with_is_an_error(folder):
+    called("run", "suite.yml")
+    before = rows()
+    written(folder, {"suite.yml": SUITE.replace("exact-match", "contains")})
+    result = called("run", "suite.yml", "--resume", "--to", "answer.json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "error: right: The run" in result.stderr
+    assert "error: saved: The run" in result.stderr
+    assert "To continue" not in result.stderr
+    assert not Path("answer.json").exists()
+    assert rows() == before
+
+
+def test_variant_that_is_new_in_the_suite_is_begun_in_the_newest_experiment_alone(folder):
+    for _ in range(2):
+        called("run", "suite.yml")
+    newest = rows()[-1].experiment
+    written(folder, {"suite.yml": SUITE.replace("  saved:", "  third: { python: 'app:half' }\n  saved:")})
+    for _ in range(2):
+        assert called("run", "suite.yml", "--resume").exit_code == 0
+        assert [row.experiment for row in rows() if row.facts["label"] == "third"] == [newest]
+
+
 def test_experiment_may_be_stored_nowhere(folder):
     result, found = answer("--store", "none")
     assert result.exit_code == 0
@@ -319,3 +342,21 @@ def test_samples_that_a_variant_lacks_end_all_before_anything_runs(folder):
     result = called("run", "suite.yml")
     assert result.exit_code == 2
     assert not (folder / "calls.txt").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_samples_that_a_prompt_cannot_be_filled_for_are_said_with_its_variant(folder, command):
+    chat = "import deemster as dm\nchat = dm.models.FakeChat(lambda ask: 'x', model='f', identity={'model': 'f'})\n"
+    text = """\
+name: trial
+dataset: golden.json
+models: { mini: { client: "app:chat" } }
+prompts: { short: "{{input.question}}", long: "{{input.questoin}}" }
+target: { chat: mini }
+variants: { prompt: [short, long] }
+metrics: [exact-match]
+"""
+    written(folder, {"app.py": chat, "suite.yml": text})
+    result = called(command, "suite.yml")
+    assert result.exit_code == 2
+    assert "sample `s0`: `long`: prompt: The input has no `input.questoin`." in result.stderr

@@ -87,6 +87,10 @@ def test_suite_without_target_may_have_whole_targets_as_variants(tmp_path):
             f"variants: {{ python.retries: {list(range(15))}, python.timeout_s: {list(range(14))} }}\n",
             [("suite.yml:3", "These are 210 variants, more than 200 at once")],
         ),
+        (
+            "target: { python: 'a:b' }\nvariants: { settings: [{ a: 1 }, { a: 2 }], settings.a: [3, 4] }\n",
+            [("suite.yml:4", "`settings.a` is a part of `settings`")],
+        ),
         ("target: { python: 'a:b' }\nvariants: { 'a\\tb': {}, b: {} }\n", []),
         ("target: { python: 'a:b' }\nvariants: { \"a\\tb\": {}, b: {} }\n", [("suite.yml:4", "a text of one line")]),
     ],

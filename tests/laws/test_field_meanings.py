@@ -167,7 +167,7 @@ def nothing_counts() -> dict[str, Any]:
 
 
 def swapped_pairs() -> dict[str, Any]:
-    """Pairs in both orders, which three people labelled; the second judge says nothing about any."""
+    """Pairs in both orders, which three people labelled; the second judge says nothing about any. Costs are known."""
     items = []
     for place in range(64):
         said, other = ("MET", "UNMET") if place % 3 else ("UNMET", "MET")
@@ -175,7 +175,8 @@ def swapped_pairs() -> dict[str, Any]:
         cell = [said if place < 60 else "CANNOT_ASSESS"]
         items.append({"id": f"q{place}", "metadata": {"pair": place // 2}, "votes": {"a": cell}} | people)
     items.append({"id": "r", "ground_truth": ["MET"], "votes": {"a": ["MET"], "b": ["MET"]}})
-    return votes_value(items, criteria=(FACTS,), judges="ab")
+    judges = [{"id": judge, "cost_usd": 1} for judge in "ab"]
+    return votes_value(items, criteria=(FACTS,)) | {"judges": judges}
 
 
 def numbers() -> dict[str, Any]:

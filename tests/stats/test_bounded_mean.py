@@ -64,7 +64,7 @@ def test_equal_values_have_an_interval_with_a_width():
 
 @pytest.mark.parametrize(("n", "margin"), [(180, 0.02), (75, 0.05)])
 def test_no_change_certifies_the_margin_that_the_specification_names(n, margin):
-    interval = bounded_mean([0.0] * n, low=-1, high=1, usual=0, confidence=0.9).interval
+    interval = bounded_mean([0.0] * n, low=-1, high=1, confidence=0.9).interval
 
     assert -margin <= interval.lower < -0.9 * margin
 

@@ -58,6 +58,8 @@ def test_any_text_of_sample_arrives_unchanged(text):
         ("{{id.length}}", "only the input has parts"),
         ("{{}}", "is no placeholder"),
         ("{{input..a}}", "is no placeholder"),
+        ("{{input.a}", "`{{input.a` is not closed: a placeholder ends with `}}`."),
+        ("{{ input.a {{input.b}}", "`{{input.a` is not closed"),
         ({"{{input.a}}": 1}, "has a placeholder in a key"),
         ({"a": [float("nan")]}, "not a finite number"),
     ],
@@ -66,6 +68,11 @@ def test_unknown_placeholder_is_error(template, said):
     with pytest.raises(ConfigurationError) as raised:
         compile_template(template)
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ['{"a": {"b": 1}}', "{{", "{input.a}", "{{inputs", '{{"input": {} }'])
+def test_braces_that_are_no_placeholder_are_left_alone(text):
+    assert compile_template(text)(Invocation("x", {}, 0)) == text
 
 
 def test_template_issue_has_its_path():

@@ -264,7 +264,8 @@ def weighted_sums(features: Floats, draws: NDArray[Any]) -> Floats:
     strip = np.zeros((many * _DEEP, STRIP))
     found = np.empty((len(padded), replicates))
     for top in range(0, len(padded), _TALL):
-        rows = padded[top : top + _TALL].reshape(-1, many, _DEEP).transpose(1, 0, 2).copy()
+        tall = padded[top : top + _TALL]
+        rows = tall.reshape(len(tall), many, _DEEP).transpose(1, 0, 2).copy()
         for start in range(0, replicates, STRIP):
             stop = min(start + STRIP, replicates)
             strip[:units, : stop - start] = draws[:, start:stop]

@@ -42,8 +42,8 @@ class PanelMember(ResultModel, frozen=True, kw_only=True):
     Attributes:
         judge_id: The judge.
         error: Its mean error.
-        loss: By how much the mean error of the panel grows without it.
-        loss_ci: The interval of that.
+        loss: By how much the mean error of the panel grows without it. Never None.
+        loss_ci: The interval of that. Never None.
         cost_share: Its share of what the panel costs. None where the cost of a judge is not known.
     """
 
@@ -67,7 +67,8 @@ class PanelWorth(ResultModel, frozen=True, kw_only=True):
         error: The mean error of the panel, with the votes made one by its rule.
         best_judge: The judge with the smallest mean error.
         gain: By how much the panel errs less than its best member, chosen for each part of the items on the others.
-        gain_ci: The interval of that.
+            Never None.
+        gain_ci: The interval of that. Never None.
         members: Each judge.
         pairs: Each two judges, those whose errors go together most first.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import click
@@ -64,15 +65,7 @@ def run_variants(suite: Suite, wanted: WantedVariants, writing: RunWriting, step
     select = wanted.part.find(suite, _with_one_run(writing.storage)).select
     overrides = wanted.overrides._replace(select=select)
 
-    def resolve(*, storage: StoredOrNot) -> ResolvedExperiment:
-        return resolve_experiment(
-            suite,
-            variants,
-            overrides,
-            storage=storage,
-            patterns=wanted.patterns,
-            prepare=wanted.prepare,
-        )
+    resolve = partial(resolve_experiment, suite, variants, overrides, patterns=wanted.patterns, prepare=wanted.prepare)
 
     def resolve_one(*, storage: StoredOrNot) -> Evaluation:
         return resolve(storage=storage).arms[0].evaluation
@@ -160,6 +153,8 @@ def _report(
 
     reports = writing.reports
     codes = [_tell_variant(variant) for variant in finished]
+    if all(variant.error is not None and variant.error.exit_code is ExitCode.BAD_INPUT for variant in finished):
+        return ExitCode.BAD_INPUT
     code = next((known for known in _CODES if known in codes), ExitCode.PASSED)
 
     try:

@@ -152,11 +152,11 @@ def _judge_exit_code(comparison: Comparison, require: str) -> ExitCode:
     """Whether a new judge is to the old one what it must be.
 
     Raises:
-        ConfigurationError: The outputs are not the same, or the judge is.
+        ConfigurationError: They scored no output that is the same, or the judge is.
     """
     if comparison.judge_change is None:
         raise ConfigurationError(
-            "`--require` is for two judges of the same outputs: `deemster run SUITE --outputs RUN`."
+            "`--require` is for two judges that scored the same outputs: `deemster run SUITE --outputs RUN`."
         )
     answer = comparison.judge_change.answer
     if answer == "not-enough-data":

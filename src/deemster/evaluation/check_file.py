@@ -19,10 +19,9 @@ from deemster.datasets.calibration_cases import load_calibration_cases
 from deemster.engine.model_access import ModelCalls, complete_model_access
 from deemster.errors import ConfigurationError, InputError, Issue, list_names, plural
 from deemster.evaluation.judge_anchors import anchor_evaluations
-from deemster.evaluation.preflight_check import check_samples
 from deemster.evaluation.resolve_evaluation import SuiteOverrides
 from deemster.evaluation.resolved_evaluation import Evaluation
-from deemster.evaluation.run_experiment import suite_evaluations
+from deemster.evaluation.run_experiment import check_variants, suite_evaluations
 from deemster.evaluation.suite import Suite, load_suite
 from deemster.evaluation.suite_parts import suite_metrics, suite_models
 from deemster.formats import Reading, file_format, read_document
@@ -234,7 +233,7 @@ def _check_suite(file: str, limits: ModelCalls, warn: Callable[[str], None]) -> 
     job = evaluations[first]
     plan = job.plan
     anchor_evaluations(job)
-    looks = {name: check_samples(evaluation) for name, evaluation in evaluations.items()}
+    looks = check_variants(evaluations)
     for warning in dict.fromkeys(warning for look in looks.values() for warning in look.warnings):
         warn(warning)
     checked = looks[first]

@@ -153,6 +153,33 @@ def suite_evaluations(suite: Suite, overrides: SuiteOverrides) -> dict[str, Eval
     return {arm.variant.name: arm.evaluation for arm in experiment.arms}
 
 
+def check_variants(evaluations: Mapping[str, Evaluation]) -> dict[str, CheckedSamples]:
+    """What is seen of the samples before anything runs, by variant.
+
+    Args:
+        evaluations: What is going to run, by the name of the variant.
+
+    Raises:
+        InputError: A variant cannot use a sample; the issues of all variants are listed, with the variants they are of.
+    """
+    checked = {}
+    names_by_issue: dict[Issue, list[str]] = {}
+    for name, evaluation in evaluations.items():
+        try:
+            checked[name] = check_samples(evaluation)
+        except InputError as error:
+            for issue in dict.fromkeys(error.issues):
+                names_by_issue.setdefault(issue, []).append(name)
+    if names_by_issue:
+        raise ConfigurationError(
+            issue
+            if len(names) == len(evaluations)
+            else issue._replace(message=f"{list_names(names, limit=3)}: {issue.message}")
+            for issue, names in names_by_issue.items()
+        )
+    return checked
+
+
 class _ResumedExperiment(NamedTuple):
     """An experiment that is in the store.
 
@@ -184,6 +211,9 @@ def _find_resumed(
     ids = dict.fromkeys(row.experiment for row in rows if row.experiment is not None)
     experiments = [_ResumedExperiment(known, variant_rows(store, known)) for known in ids]
     unfinished = [experiment for experiment in experiments if _is_unfinished(experiment, names)]
+    if experiments and not all(name in experiments[0].runs for name in names):
+        # Earlier ones lack what the suite did not have then.
+        unfinished = experiments[:1]
     found = next(iter(unfinished or experiments), None)
     if found is None:
         storage.tell("There is no experiment to resume; this is a new one.")
@@ -209,8 +239,8 @@ def _named_experiment(store: Store, name: str, suite: Suite) -> _ResumedExperime
 
 
 def _is_unfinished(experiment: _ResumedExperiment, names: Sequence[str]) -> bool:
-    """Whether a variant was not begun, or did not come to its end."""
-    return any(name not in experiment.runs or experiment.runs[name].status in _UNFINISHED for name in names)
+    """Whether a variant that was begun did not come to its end."""
+    return any(name in experiment.runs and experiment.runs[name].status in _UNFINISHED for name in names)
 
 
 def _own_storage(storage: StoredOrNot, name: str, resumed: RunRow | None) -> StoredOrNot:
@@ -278,7 +308,7 @@ async def run_experiment(
         InputError: A variant cannot use a sample; nothing has run then.
     """
     stop = stop or Stop()
-    checked = _check_all(experiment.arms)
+    checked = list(check_variants({arm.variant.name: arm.evaluation for arm in experiment.arms}).values())
     running = _SideBySide(experiment, clock or clock_from_environment(), warn, progress)
     stop.call_in(asyncio.get_running_loop(), lambda: running.stop_all(stop.reason or "stopped"))
     try:
@@ -322,24 +352,6 @@ def conclude_experiment(
         if variant.report is not None
     ]
     return build_experiment(sources, id=experiment.id, name=experiment.suite, missing=missing)
-
-
-def _check_all(arms: Sequence[Arm]) -> list[CheckedSamples]:
-    """What is seen of the samples before anything runs, by variant.
-
-    Raises:
-        InputError: A variant cannot use a sample; the issues of all variants are listed.
-    """
-    checked = []
-    issues: list[Issue] = []
-    for arm in arms:
-        try:
-            checked.append(check_samples(arm.evaluation))
-        except InputError as error:
-            issues += error.issues
-    if issues:
-        raise ConfigurationError(dict.fromkeys(issues))
-    return checked
 
 
 class _SideBySide:

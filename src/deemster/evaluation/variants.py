@@ -175,7 +175,7 @@ def _overrides(suite: Suite) -> list[_Override]:
     """What each variant changes of the target.
 
     Raises:
-        ConfigurationError: They are too many, share a name, or are neither a grid nor named.
+        ConfigurationError: They are too many, share a name, overlap, or are neither a grid nor named.
     """
     section = suite.variants or {}
     where = suite.document.where
@@ -187,6 +187,12 @@ def _overrides(suite: Suite) -> list[_Override]:
             f"With a list: {list_names(lists)}. Without: {list_names(maps)}."
         )
         raise ConfigurationError(Issue(message, where(("variants", maps[0]))))
+
+    for key in lists:
+        whole = next((other for other in lists if key.startswith(f"{other}.")), None)
+        if whole is not None:
+            message = f"`{key}` is a part of `{whole}`, and a grid has each of them once: give one of the two."
+            raise ConfigurationError(Issue(message, where(("variants", key))))
 
     count = prod(len(section[key]) for key in lists) if lists else len(maps)
     if count > MOST_VARIANTS:

@@ -44,7 +44,8 @@ def monitor(
         runs = opened.runs(dataset=dataset, kind="recording")
         if not runs:
             names = sorted({run.dataset for run in opened.runs(kind="recording")})
-            raise ConfigurationError(f"Nothing is recorded for `{visible(dataset)}`. {did_you_mean(dataset, names)}")
+            near = did_you_mean(dataset, names) if names else "The store holds no recording."
+            raise ConfigurationError(f"Nothing is recorded for `{visible(dataset)}`. {near}")
         records = [record for run in runs for record in _records(opened, run, metric)]
     chosen = (record for record in records if first is None or record.at >= first)
     return track_pass_rate(chosen, every=every, baseline=baseline, alpha=alpha, dataset=dataset)

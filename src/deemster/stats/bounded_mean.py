@@ -28,13 +28,12 @@ def bounded_mean(
     *,
     low: float = 0.0,
     high: float = 1.0,
-    usual: float | None = None,
     strict: bool = False,
     confidence: float = 0.95,
 ) -> Mean:
     """A mean of values between two bounds, with an interval that holds its level where nearly all values are equal.
 
-    The estimate is Σu/Σs over units with the total u and the size s. Where 20 units or more differ from the usual
+    The estimate is Σu/Σs over units with the total u and the size s. Where 20 units or more differ from the most common
     value, the interval is Student's, with the standard error sqrt(G/(G-1)·Σ(u - s·mean)²)/Σs and G - 1 degrees of
     freedom, cut to the bounds. Otherwise each end comes from the empirical likelihood of the units and one imagined
     unit of average size that lies at the bound on its side: the end solves 2·Σlog(1 + λ(u - s·μ)) = χ². So the width is
@@ -50,7 +49,6 @@ def bounded_mean(
         sizes: How many values each unit has; 1 where not given.
         low: The least possible value.
         high: The greatest possible value.
-        usual: The value that units are counted as different from; the most common one where not given.
         strict: Take Student's t only where 20 units of equal weight carry the change, and correct it for skewness.
         confidence: The level of the interval.
 
@@ -63,7 +61,7 @@ def bounded_mean(
     (0.8655, 1.0)
     """
     check_confidence(confidence)
-    units = bounded_units(totals, sizes, low=low, high=high, usual=usual, strict=strict)
+    units = bounded_units(totals, sizes, low=low, high=high, strict=strict)
     if units is None:
         return Mean(n=0)
     return Mean(value=units.mean, n=units.n, standard_error=units.error, interval=units.interval(confidence))
@@ -146,7 +144,6 @@ def bounded_units(
     *,
     low: float = 0.0,
     high: float = 1.0,
-    usual: float | None = None,
     strict: bool = False,
     likelihood: bool = False,
 ) -> BoundedUnits | None:
@@ -157,7 +154,6 @@ def bounded_units(
         sizes: How many values each unit has; 1 where not given.
         low: The least possible value.
         high: The greatest possible value.
-        usual: The value that units are counted as different from; the most common one where not given.
         strict: Take Student's t only where 20 units of equal weight carry the change, and correct it for skewness.
         likelihood: Never take Student's t.
 
@@ -180,7 +176,7 @@ def bounded_units(
         raise ValueError(f"A value lies outside the bounds, {low} to {high}.")
     size = float(len(u)) if sizes is None else math.fsum(s.data)
     mean, error = _mean_and_error(u, s, size)
-    unusual = effective_changes(u, s) if strict else count_unusual(values, usual=usual, slack=slack)
+    unusual = effective_changes(u, s) if strict else count_unusual(values, slack=slack)
     kinds = None
     if likelihood or error is None or unusual < ENOUGH_DIFFERENT:
         # One sort of complex numbers is many times quicker than a sort of rows; sizes of 1 need no sort at all.
@@ -266,13 +262,15 @@ def _mean_and_error(totals: Floats, sizes: Floats, size: float) -> tuple[float, 
     return mean, math.sqrt(count / (count - 1) * math.fsum(squares.data)) / size
 
 
-def count_unusual(values: Floats, *, usual: float | None = None, slack: float = 1e-9) -> int:
-    """How many values differ from the usual one: the most common value, where none is given.
+def count_unusual(values: Floats, *, slack: float = 1e-9) -> int:
+    """How many values differ from the most common one.
 
     >>> count_unusual(np.array([0.5, 0.5, 1.0]))
     1
     """
-    if usual is None:
-        distinct, frequency = np.unique(values.round(12), return_counts=True)
-        usual = float(distinct[frequency.argmax()])
-    return int((np.abs(values - usual) > slack).sum())
+    ordered = values.round(12)
+    ordered.sort()
+    last = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
+    usual = ordered[last[np.diff(last, prepend=-1).argmax()]]
+    first_usual, after = np.searchsorted(ordered, [usual - slack, usual + slack])
+    return len(ordered) - int(after - first_usual)

@@ -85,4 +85,4 @@ def fill_template(source: str, sample_input: Mapping[str, Any]) -> str:
     with UserCodeGuard() as caught:
         return _SANDBOX.from_string(source).render(input=to_json_value(sample_input))
     what = caught.error.message if isinstance(caught.error, jinja2.UndefinedError) else None
-    raise LookupError(what or f"The template cannot be filled in: {caught.message}.")
+    raise LookupError(what or f"The template cannot be filled in: {caught.message.rstrip('.')}.")

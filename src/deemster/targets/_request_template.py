@@ -16,6 +16,8 @@ ROOTS = ("input", "id", "repetition", "settings")
 # What has parts.
 _MAPS = ("input", "settings")
 _PLACE = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)
+# One that begins, and does not end before the next brace.
+_UNCLOSED = re.compile(r"\{\{\s*(input\b[^{}]*)(?!\}\}|[^{}])")
 _NEVER_GIVEN = ("expected_output", "expected", "metadata", "tags")
 Path: TypeAlias = tuple[str | int, ...]
 TemplateFiller: TypeAlias = Callable[[Invocation], Any]
@@ -43,6 +45,8 @@ def _place_issues(value: Any, path: Path, roots: Sequence[str]) -> Iterator[tupl
         for index, entry in enumerate(value):
             yield from _place_issues(entry, (*path, index), roots)
     elif isinstance(value, str):
+        for place in _UNCLOSED.findall(value):
+            yield path, f"`{{{{{visible(place.strip(), limit=80)}` is not closed: a placeholder ends with `}}}}`."
         for place in _PLACE.findall(value):
             if (message := _placeholder_issue(place, roots)) is not None:
                 yield path, message

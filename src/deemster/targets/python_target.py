@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from deemster.errors import ConfigurationError
+from deemster.errors import ConfigurationError, visible
 from deemster.errors.user_code_guard import UserCodeGuard
 from deemster.formats.json_values import to_json_value
 from deemster.models.clock import Clock
@@ -54,7 +54,7 @@ class PythonTarget:
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         if not callable(function):
-            raise ConfigurationError(f"A target is a function, not {function!r}.")
+            raise ConfigurationError(f"A target is a function, not {visible(repr(function), limit=80)}.")
         self.function = function
         self._is_coroutine = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 - the method itself is looked at, not whether there is one
