@@ -70,6 +70,52 @@ def test_forged_run_is_an_error_or_a_report(lines, tmp_path, data):
     assert "\x1b" not in text
 
 
+@pytest.fixture(scope="module")
+def variants(tmp_path_factory):
+    """The lines of a file with both runs of an experiment."""
+    folder = tmp_path_factory.mktemp("experiment")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        text = FILES["suite.yml"] + "variants: { one: {}, two: {} }\n"
+        written(folder, {**FILES, "suite.yml": text})
+        assert called("run", "suite.yml", "--quiet").exit_code == 0
+        assert called("export", "--all", "--to", "runs.jsonl").exit_code == 0
+    return (folder / "runs.jsonl").read_bytes().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("forged", "code"),
+    [
+        ("x", 2),
+        (None, 2),
+        ([1], 2),
+        ({"levels": "x"}, 2),
+        ({"levels": {"a": 3}}, 2),
+        ({"place": None}, 2),
+        ({"place": 1e300}, 2),
+        ({"place": -1, "levels": {}}, 0),
+        ({"levels": {"<script>": "\x1b[31m<script>"}}, 0),
+    ],
+)
+def test_forged_variant_is_an_error_or_an_experiment(variants, tmp_path, monkeypatch, forged, code):
+    monkeypatch.chdir(tmp_path)
+    lines = [json.loads(line) for line in variants]
+    for line in lines:
+        if "variant" in line.get("facts", {}):
+            line["facts"]["variant"] = forged
+    (tmp_path / "runs.jsonl").write_bytes(resealed([json.dumps(line).encode() for line in lines]))
+    assert called("import", "runs.jsonl").exit_code == 0
+
+    for command in ("show latest --to answer.html", "show latest", "view latest --export pages"):
+        result = called(*command.split())
+        assert result.exit_code == code, result.output
+        assert "\x1b" not in result.output
+    assert called("show", "latest/one").exit_code == 0
+    if code == 0:
+        assert "\x1b" not in (tmp_path / "answer.html").read_text(encoding="utf-8")
+        assert "<script>" not in (tmp_path / "answer.html").read_text(encoding="utf-8").partition("<body")[2]
+
+
 def test_rescoring_asks_no_model_and_loads_no_code_that_a_run_file_names(lines, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     head = json.loads(lines[1])

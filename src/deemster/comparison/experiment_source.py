@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+import msgspec
 
 from deemster.comparison.compare_columns import DEFAULT_SETTINGS, ComparisonSettings
 from deemster.comparison.experiment import Experiment, MissingVariant, VariantSource, build_experiment
 from deemster.comparison.stored_source import StoredSource
 from deemster.errors import StorageError, StoreError
 from deemster.store import RunRow, Store
+
+
+class _VariantFacts(msgspec.Struct, frozen=True):
+    """What a store keeps of a run about its variant.
+
+    Attributes:
+        levels: By factor of a grid, the level that it has.
+        place: Its place in the suite.
+    """
+
+    levels: dict[str, str] = {}
+    place: int = 0
 
 
 def stored_experiment(
@@ -32,9 +45,7 @@ def stored_experiment(
         StoreError: A run cannot be read.
     """
     rows = variant_rows(store, experiment)
-    sources = [
-        VariantSource(name, _facts(row).get("levels", {}), StoredSource(store, row)) for name, row in rows.items()
-    ]
+    sources = [VariantSource(name, _facts(row).levels, StoredSource(store, row)) for name, row in rows.items()]
     missing = [variant for variant in missing if variant.name not in rows]
     suite = next(iter(rows.values())).suite if rows else None
     return build_experiment(sources, id=experiment, name=suite, missing=missing, settings=settings)
@@ -64,10 +75,12 @@ def variant_rows(store: Store, experiment: str) -> dict[str, RunRow]:
     Raises:
         StoreError: A run cannot be read.
     """
-    rows = sorted(store.runs(experiment=experiment, kind="run"), key=lambda row: _facts(row).get("place", 0))
+    rows = sorted(store.runs(experiment=experiment, kind="run"), key=lambda row: _facts(row).place)
     return {str(row.facts.get("label")): row for row in rows}
 
 
-def _facts(row: RunRow) -> Mapping[str, Any]:
-    facts: Mapping[str, Any] = row.facts.get("variant", {})
-    return facts
+def _facts(row: RunRow) -> _VariantFacts:
+    try:
+        return msgspec.convert(row.facts.get("variant", {}), _VariantFacts)
+    except msgspec.ValidationError as error:
+        raise StoreError(f"run `{row.id}`: What is stored of its variant cannot be read: {error}") from None

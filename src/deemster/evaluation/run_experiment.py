@@ -29,13 +29,12 @@ from deemster.models.side_by_side_calls import SideBySideCalls
 from deemster.records import Usage
 from deemster.records.usage import sum_usage
 from deemster.report import Report
+from deemster.runs.find_resumed_run import find_resumed
 from deemster.runs.run_identity import digest, format_time, run_id
 from deemster.runs.run_storage import NOT_STORED, NotStored, RunStorage, StoredOrNot
 from deemster.store import RunRow, Store
 from deemster.targets.saved_outputs import SavedOutputs
 from deemster.targets.target_section import DeclaredTarget
-
-_UNFINISHED = ("running", "incomplete")
 
 
 class Arm(NamedTuple):
@@ -117,7 +116,7 @@ def resolve_experiment(
 
     dataset = resolve_dataset(suite, overrides)
     overrides = overrides._replace(dataset=dataset, select=None)
-    resumed = _find_resumed(storage, suite, names, dataset=dataset.name)
+    resumed = _find_resumed(storage, suite, dataset=dataset.name)
     experiment = _new_id(suite, [dataset.fingerprint, *names], storage.store) if resumed is None else resumed.id
 
     arms = []
@@ -192,55 +191,37 @@ class _ResumedExperiment(NamedTuple):
     runs: Mapping[str, RunRow]
 
 
-def _find_resumed(
-    storage: StoredOrNot, suite: Suite, names: Sequence[str], *, dataset: str
-) -> _ResumedExperiment | None:
-    """The stored experiment that is to be resumed; None where a new one is to begin.
+def _find_resumed(storage: StoredOrNot, suite: Suite, *, dataset: str) -> _ResumedExperiment | None:
+    """The stored experiment that is to be resumed, by its id or by one of its runs; None where a new one is to begin.
 
     Raises:
         StoreError: There is none of that name, or it belongs to another suite.
     """
     if isinstance(storage, NotStored) or not storage.resume:
         return None
-    resume, store = storage.resume, storage.store
-    if isinstance(resume, str):
-        return _named_experiment(store, resume, suite)
+    store = storage.store
+    name = suite.name or None
+    experiment = store.find_experiment(storage.resume) if isinstance(storage.resume, str) else None
 
-    rows = store.runs(suite=suite.name or None, dataset=None if suite.name else dataset, kind="run")
-    rows = [row for row in rows if row.suite == (suite.name or None)]
-    ids = dict.fromkeys(row.experiment for row in rows if row.experiment is not None)
-    experiments = [_ResumedExperiment(known, variant_rows(store, known)) for known in ids]
-    unfinished = [experiment for experiment in experiments if _is_unfinished(experiment, names)]
-    if experiments and not all(name in experiments[0].runs for name in names):
-        # Earlier ones lack what the suite did not have then.
-        unfinished = experiments[:1]
-    found = next(iter(unfinished or experiments), None)
-    if found is None:
-        storage.tell("There is no experiment to resume; this is a new one.")
-    return found
-
-
-def _named_experiment(store: Store, name: str, suite: Suite) -> _ResumedExperiment:
-    """An experiment by its id, or by one of its runs."""
-    known = store.find_experiment(name)
-    if known is None:
-        row = store.run(name, kind="run")
-        known = row.experiment
-        if known is None:
+    if experiment is None:
+        row = find_resumed(storage, kind="run", suite=name, dataset=dataset, accept=_is_of_experiment)
+        if row is None:
+            return None
+        experiment = row.experiment
+        if experiment is None:
             message = f"The run `{row.id}` belongs to no experiment, and this suite has variants."
             raise StoreError(Issue(message, store.where))
-    runs = variant_rows(store, known)
-    others = {row.suite for row in runs.values()} - {suite.name or None}
+
+    runs = variant_rows(store, experiment)
+    others = {row.suite for row in runs.values()} - {name}
     if others:
-        raise StoreError(
-            Issue(f"The experiment `{known}` is one of the suite {list_names(map(str, others))}.", store.where)
-        )
-    return _ResumedExperiment(known, runs)
+        message = f"The experiment `{experiment}` is one of the suite {list_names(map(str, others))}."
+        raise StoreError(Issue(message, store.where))
+    return _ResumedExperiment(experiment, runs)
 
 
-def _is_unfinished(experiment: _ResumedExperiment, names: Sequence[str]) -> bool:
-    """Whether a variant that was begun did not come to its end."""
-    return any(name in experiment.runs and experiment.runs[name].status in _UNFINISHED for name in names)
+def _is_of_experiment(row: RunRow) -> bool:
+    return row.experiment is not None
 
 
 def _own_storage(storage: StoredOrNot, name: str, resumed: RunRow | None) -> StoredOrNot:
