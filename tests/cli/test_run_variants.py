@@ -91,7 +91,9 @@ def test_answer_says_whose_gate_passed_and_what_to_type_next(folder):
     assert "1 gate rule" in called("check", "suite.yml").stdout
 
     result = called("run", "suite.yml")
-    assert "Gate: pass for right.\n" in result.stderr
+    assert result.stdout.splitlines()[1] == "Gate: pass for right."
+    assert "Gate: pass" not in result.stderr
+    assert "Gate: pass for right.\n" in called("run", "suite.yml", "--to", "-").stderr
     commands = [line.removeprefix("Next:").strip() for line in result.stdout.split("\n\n")[-1].splitlines()]
     assert commands == ["deemster view", "deemster show latest/right", "deemster compare latest/right latest/half"]
     assert result.stdout == called("show", "latest").stdout
@@ -177,6 +179,13 @@ def test_gate_holds_for_each_variant_and_decides_the_exit_code(folder):
     assert result.exit_code == 1
     assert "saved:" in result.stderr.splitlines()
     assert "right:" not in result.stderr.splitlines()
+    gate_line = result.stdout.splitlines()[1]
+    assert gate_line == "Gate: pass for right and half; fail for saved (min_pass_rate)."
+    in_memory = called("run", "suite.yml", "--store", "none")
+    assert gate_line in in_memory.stdout.splitlines()
+    assert gate_line in called("run", "suite.yml", "--quiet").stderr.splitlines()
+    answer = json.loads(called("show", "latest", "--to", "-").stdout)
+    assert answer["gates"]["right"] == {"status": "pass", "checks": []}
     written(folder, {"suite.yml": SUITE + "gate: { min_pass_rate: 0.4, variants: [right, half] }\n"})
     assert called("run", "suite.yml").exit_code == 0
     written(folder, {"suite.yml": SUITE + "gate: { min_pass_rate: 0.4, variants: [rihgt] }\n"})

@@ -21,10 +21,11 @@ import deemster as dm
 from deemster.comparison.compare_columns import ComparisonSettings
 from deemster.comparison.compare_runs import rank_sources
 from deemster.comparison.experiment import Experiment, MissingVariant, VariantSource, build_experiment
-from deemster.comparison.experiment_report import experiment_overview
+from deemster.comparison.experiment_report import experiment_comment, experiment_overview
 from deemster.comparison.find_runs import RunSources
 from deemster.comparison.without_text import experiment_without_text
 from deemster.errors import ReportError
+from deemster.gate import GateCheck, GateDecision
 from deemster.results.metric_summary import NOT_RUN
 from deemster.text.terminal_layout import plain_text
 from tests.builders.arguments import arguments
@@ -41,8 +42,9 @@ class Columns:
     cluster = None
     margin = None
 
-    def __init__(self, columns):
+    def __init__(self, columns, gate=None):
         self._columns = columns
+        self.gate = gate
 
     def columns(self, *, cluster):
         return self._columns
@@ -96,6 +98,48 @@ def test_ranking_is_the_one_of_a_comparison_of_the_runs():
 def test_experiment_fits_its_schema():
     experiment = built(grid(RATES, costs=[0.001, 0.002, 0.003, 0.004]))
     jsonschema_rs.validator_for(SCHEMA).validate(json.loads(experiment.to_json()))
+
+
+def decided(decision, **statuses):
+    """A gate whose checks have these statuses."""
+    checks = [
+        GateCheck(name=name, observed=None, low=None, high=None, required=0.5, status=status, because="of it")
+        for name, status in statuses.items()
+    ]
+    return GateDecision(decision=decision, mode="three-way", checks=tuple(checks))
+
+
+def test_line_below_the_verdict_says_what_the_gate_decided_of_each_variant():
+    gates = {
+        "held": decided("pass", pass_rate="pass"),
+        "slow": decided("fail", p95_latency_s="fail", cost_usd="inconclusive", pass_rate="pass"),
+        "kept": decided("pass", pass_rate="pass", cost_usd="skipped"),
+        "open": decided("inconclusive", macro_f1="inconclusive"),
+        "left": decided("pass", baseline="skipped"),
+        "free": None,
+    }
+    columns = passing(0.5, 50)
+    experiment = built([VariantSource(name, {}, Columns(columns, gate)) for name, gate in gates.items()])
+    line = (
+        "Gate: pass for held and kept; fail for slow (p95_latency_s and cost_usd); inconclusive for open (macro_f1); "
+        "not decided for left."
+    )
+    assert shown(experiment).splitlines()[1] == line
+    in_code = "Gate: pass for <code>held</code> and <code>kept</code>; fail for <code>slow</code> ("
+    assert in_code in experiment.to_markdown()
+    assert in_code in experiment_comment(experiment)
+    assert "; inconclusive for " in experiment.to_html()
+    written = json.loads(experiment.to_json())
+    jsonschema_rs.validator_for(SCHEMA).validate(written)
+    assert written["gates"].keys() == gates.keys() - {"free"}
+    assert written["gates"]["slow"] == {"status": "fail", "checks": ["p95_latency_s", "cost_usd"]}
+    assert experiment_without_text(experiment).gates == experiment.gates
+
+
+def test_experiment_without_a_gate_does_not_speak_of_one():
+    experiment = built(grid(RATES))
+    assert experiment.gates == {}
+    assert "Gate" not in shown(experiment)
 
 
 def test_effect_of_a_factor_is_averaged_over_the_other():

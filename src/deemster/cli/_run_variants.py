@@ -13,7 +13,7 @@ from deemster.cli._interruption import leave, leave_interrupted
 from deemster.cli._report_ending import exit_code, note_what_is_missing, print_verdict, warn_of_open_checks
 from deemster.cli._run_and_report import NextSteps, RunWriting, run_and_report
 from deemster.cli.store_options import open_run_store, open_storage, store_flag
-from deemster.errors import ConfigurationError, ExitCode, Issue, ReportError, list_first, list_names, visible
+from deemster.errors import ConfigurationError, ExitCode, Issue, ReportError, list_names, visible
 
 if TYPE_CHECKING:
     from deemster.cli._run_flags import PartOptions
@@ -147,13 +147,12 @@ def _report(
     experiment: ResolvedExperiment, finished: Sequence[FinishedVariant], writing: RunWriting, storage: StoredOrNot
 ) -> ExitCode:
     """Write and print what an experiment shows; the exit code of the command."""
-    from deemster.comparison.experiment_report import experiment_overview
+    from deemster.comparison.experiment_report import experiment_overview, gate_lines
     from deemster.comparison.without_text import experiment_without_text
     from deemster.evaluation.run_experiment import conclude_experiment
 
     reports = writing.reports
     codes = [_tell_variant(variant) for variant in finished]
-    _tell_passed_gates(finished)
     if all(variant.error is not None and variant.error.exit_code is ExitCode.BAD_INPUT for variant in finished):
         return ExitCode.BAD_INPUT
     code = next((known for known in _CODES if known in codes), ExitCode.PASSED)
@@ -168,18 +167,13 @@ def _report(
 
     if not writing.quiet:
         reports.note_files()
-        if not reports.takes_stdout:
-            name = None if storage.store is None else "latest"
-            print_sections(experiment_overview(shown, name, store_flag=store_flag(storage)))
+    if writing.quiet or reports.takes_stdout:
+        for line in gate_lines(shown):
+            note(visible("".join(line)))
+    else:
+        name = None if storage.store is None else "latest"
+        print_sections(experiment_overview(shown, name, store_flag=store_flag(storage)))
     return code
-
-
-def _tell_passed_gates(finished: Sequence[FinishedVariant]) -> None:
-    """Say which variants passed their gate, in one line."""
-    gates = {variant.name: variant.report.gate for variant in finished if variant.report is not None}
-    passed = [name for name, gate in gates.items() if gate is not None and gate.is_decided and gate.decision == "pass"]
-    if passed:
-        note(visible(f"Gate: pass for {list_first(passed[:20], len(passed))}."))
 
 
 def _tell_variant(variant: FinishedVariant) -> ExitCode:

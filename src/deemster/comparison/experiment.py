@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -16,6 +16,7 @@ from deemster.comparison.ranking_report import csv_lines, pair_of, places_by_rat
 from deemster.comparison.run_source import RunSource, with_declared_cluster
 from deemster.errors import ReportError, plural
 from deemster.formats.dataframe import dataframe
+from deemster.gate.gate_decision import Status
 from deemster.results.run_columns import RunColumns
 from deemster.stats import Interval
 from deemster.stats.confidence_interval import interval_ends, shared_confidence
@@ -56,6 +57,18 @@ class MissingVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     name: str
     levels: dict[str, str]
     reason: str
+
+
+class VariantGate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the gate decided of a variant.
+
+    Attributes:
+        status: `pass`, `fail`, `inconclusive`, or `skipped` where no rule could be checked.
+        checks: The names of the checks that failed, and of those that are inconclusive.
+    """
+
+    status: Status
+    checks: tuple[str, ...]
 
 
 class RankedVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -175,6 +188,7 @@ class Experiment(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forb
         margin: The drop that would still be acceptable; None where none was given.
         variants: The variants that have a run, in their order.
         missing: Those that have none.
+        gates: By a variant's name, what its gate decided; a variant without a gate is left out.
         ranking: The runs of the variants, ranked.
         factors: Of a grid, what each factor does.
         interactions: Of every two factors, by how much they depend on each other at most.
@@ -189,6 +203,7 @@ class Experiment(RenderedRecord, msgspec.Struct, frozen=True, kw_only=True, forb
     margin: float | None
     variants: tuple[RankedVariant, ...]
     missing: tuple[MissingVariant, ...]
+    gates: dict[str, VariantGate]
     ranking: Ranking
     factors: tuple[FactorAnswer, ...]
     interactions: tuple[Interaction, ...]
@@ -273,6 +288,7 @@ def build_experiment(
             RankedVariant(name=variant.name, levels=dict(variant.levels), run=run.run.id) for variant, run in readable
         ),
         missing=(*missing, *unreadable),
+        gates=dict(_find_gates(variant for variant, _ in readable)),
         ranking=ranking,
         factors=tuple(_factor_answer(factor, grid, effects.mains, interactions) for factor in grid.varied),
         interactions=interactions,
@@ -297,6 +313,18 @@ def _read_columns(
             run = msgspec.structs.replace(columns.run, label=variant.name)
             readable.append((variant, columns._replace(run=run)))
     return readable, unreadable
+
+
+def _find_gates(variants: Iterable[VariantSource]) -> Iterator[tuple[str, VariantGate]]:
+    for variant in variants:
+        gate = variant.source.gate
+        if gate is None or not gate.checks:
+            continue
+        open_checks = [
+            check.name for status in ("fail", "inconclusive") for check in gate.checks if check.status == status
+        ]
+        status = gate.decision if gate.is_decided else "skipped"
+        yield variant.name, VariantGate(status=status, checks=tuple(open_checks))
 
 
 def _factor_answer(

@@ -18,7 +18,7 @@ from deemster.comparison.ranking_report import (
     places_by_rate,
     ranking_rows,
 )
-from deemster.errors import plural
+from deemster.errors import list_first, plural
 from deemster.report.pull_request_comment import CommentContent, render_comment
 from deemster.stats.power_analysis import PairedNoise, detectable_drop
 from deemster.stats.run_ranking import pair_confidence
@@ -36,13 +36,18 @@ from deemster.text.text_sections import (
 )
 
 if TYPE_CHECKING:
-    from deemster.comparison.experiment import Experiment, FactorAnswer, Interaction, LevelContrast
+    from deemster.comparison.experiment import Experiment, FactorAnswer, Interaction, LevelContrast, VariantGate
     from deemster.comparison.ranking import Ranking
 
 # With fewer samples than this, only large differences show.
 FEW_SAMPLES = 20
 # A comment has so many lines about the variants.
 _MOST_NOTES = 20
+# So many of the checks that decided against a variant are named with it.
+_MOST_CHECKS = 3
+# So many variants are named with what their gates decided.
+_MOST_NAMES = 20
+_GATE_WORDS = {"pass": "pass", "fail": "fail", "inconclusive": "inconclusive", "skipped": "not decided"}
 # So many samples flip from run to run where nothing has changed, as is usual.
 _USUAL_FLIPS = 0.1
 
@@ -66,7 +71,7 @@ def experiment_sections(experiment: Experiment) -> list[TextSection]:
     headline = headline_section(
         experiment.ranking,
         noun="variant",
-        before=_missing_lines(experiment),
+        before=[*gate_lines(experiment), *_missing_lines(experiment)],
         after=_cheapest_lines(experiment),
     )
     sections = [headline]
@@ -105,6 +110,25 @@ def _next_steps(ranking: Ranking, name: str, store_flag: str) -> TextSection:
 
 def _command_name(ranking: Ranking, name: str, place: int) -> str:
     return shlex.quote(f"{name}/{entry_name(ranking.runs[place])}")
+
+
+def gate_lines(experiment: Experiment) -> Iterator[TextLine]:
+    """What the gate decided of each variant, as one line; none without a gate."""
+    words: list[str] = []
+    for status, said in _GATE_WORDS.items():
+        names = [_gated_name(name, gate) for name, gate in experiment.gates.items() if gate.status == status]
+        if names:
+            listed = join_parts(names[:_MOST_NAMES], more=len(names) - _MOST_NAMES)
+            words += ["; " if words else "Gate: ", f"{said} for ", *listed]
+    if words:
+        yield (*words, ".")
+
+
+def _gated_name(name: str, gate: VariantGate) -> TextLine:
+    """A variant, and the checks that decided against it."""
+    if gate.status == "pass" or not gate.checks:
+        return (DataText(name),)
+    return (DataText(name), " (", DataText(list_first(gate.checks[:_MOST_CHECKS], len(gate.checks))), ")")
 
 
 def _missing_lines(experiment: Experiment) -> Iterator[TextLine]:

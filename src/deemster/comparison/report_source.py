@@ -41,6 +41,7 @@ class ReportSource:
         self.quotes = {name: quotes_of_spec(figures.spec) for name, figures in report.metrics.items()}
         self.privacy = report.privacy
         self.stored = None
+        self.gate = report.gate
 
     @property
     def row_hashes(self) -> Iterable[str]:

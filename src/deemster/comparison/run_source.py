@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from deemster.comparison.compare_columns import ComparisonSettings
 from deemster.errors import ReportError
 from deemster.formats.json_values import json_bytes
+from deemster.gate import GateDecision
 from deemster.records import MetricCard, Sample, SampleFacts
 from deemster.report import Report, RunEntry, RunSamples
 from deemster.report.build_report import metric_identity
@@ -45,6 +46,10 @@ class RunSource(Protocol):
 
     def every_sample(self) -> Iterator[Sample]:
         """Every sample in order, as far as it is kept, for what selects samples."""
+
+    @property
+    def gate(self) -> GateDecision | None:
+        """What its gate decided; None without a gate, or before the end."""
 
     @property
     def quotes(self) -> dict[str, frozenset[str] | None]:

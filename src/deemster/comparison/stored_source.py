@@ -7,12 +7,13 @@ from typing import Any
 
 from deemster.comparison.run_source import ShownSample, card_identities, cluster_value
 from deemster.errors import ReportError
+from deemster.gate import GateDecision
 from deemster.records import MetricCard, Sample
 from deemster.report.report_assembly import execution_entry
 from deemster.report.report_entries import PrivacyEntry
 from deemster.report.report_settings import report_facts
 from deemster.report.stored_columns import SampleColumns, read_columns, run_columns
-from deemster.report.stored_report import quoted_details
+from deemster.report.stored_report import quoted_details, stored_report
 from deemster.results.difference_origin import AnchorScores
 from deemster.results.mark_table import CriterionColumns, MarkTable
 from deemster.results.run_columns import ComparedRun, RunColumns
@@ -46,6 +47,17 @@ class StoredSource:
         self.cluster = self._facts.cluster
         rules = None if self._facts.gate is None else self._facts.gate.baseline
         self.margin = None if rules is None else rules.margin
+
+    @property
+    def gate(self) -> GateDecision | None:
+        """What its gate decided; None without a gate, or before the end.
+
+        Raises:
+            StoreError: It cannot be read.
+        """
+        if self._facts.gate is None or self.row.status == "running":
+            return None
+        return stored_report(self.store, self.row.id).gate
 
     @property
     def row_hashes(self) -> Iterable[str]:
