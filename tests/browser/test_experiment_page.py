@@ -303,6 +303,8 @@ def test_export_answers_as_the_server_does(browser_thread, visit, grids, export)
     online = visit(grids)
     site = export.split("/index.html")[0]
     page = visit(site, "index.html")
+    expect(page.locator(".ranks tbody tr")).to_have_count(4)
+    page.get_by_role("link", name="Runs", exact=True).click()
     page.get_by_role("row", name="4 variants").get_by_role("link").click()
     differing = {}
     for query in QUERIES:

@@ -9,7 +9,7 @@ const GRID_ROWS_A_FILE = 50;
 
 declare global {
   interface Window {
-    DEEMSTER_EXPORT?: unknown;
+    DEEMSTER_EXPORT?: { experiment: string | null };
     deemsterData?: (key: string, value: unknown) => void;
   }
 }

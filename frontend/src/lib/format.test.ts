@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { fileOfKey } from "./exported_data";
-import { formatCost, formatDifference, formatInterval, formatMilliseconds, formatNumber, formatPlural, formatRate, formatVisible } from "./format";
+import { formatCost, formatDifference, formatDollars, formatInterval, formatMilliseconds, formatNumber, formatPlural, formatRate, formatVisible } from "./format";
 
 describe("numbers", () => {
   it("that are undefined are n/a, not 0", () => {
@@ -23,7 +23,8 @@ describe("numbers", () => {
     expect([formatDifference(0.25), formatDifference(-0.25), formatDifference(-0.00001)]).toEqual(["+0.25", "−0.25", "0.00"]);
     expect(formatInterval([0.1, 0.25])).toBe("0.10 to 0.25");
     expect([formatPlural(1, "run"), formatPlural(1200, "run")]).toEqual(["1 run", "1,200 runs"]);
-    expect([formatMilliseconds(12.4), formatMilliseconds(1500), formatMilliseconds(600000)]).toEqual(["12 ms", "1.50 s", "10 min"]);
+    expect([0, 0.4, 12.4, 1500, 600000].map(formatMilliseconds)).toEqual(["<1 ms", "<1 ms", "12 ms", "1.50 s", "10 min"]);
+    expect([0, 0.0042, 0.05, 0.214, 12.3, null].map(formatDollars)).toEqual(["0.00", "0.0042", "0.05", "0.21", "12.30", "n/a"]);
   });
 });
 

@@ -55,6 +55,7 @@ export function formatDifference(value: number | null | undefined, digits = 2): 
 
 export function formatMilliseconds(value: number | null | undefined): string {
   if (value === null || value === undefined) return UNDEFINED;
+  if (value < 1) return "<1 ms";
   if (value < 1000) return `${Math.round(value)} ms`;
   return formatSeconds(value / 1000);
 }
@@ -64,6 +65,12 @@ export function formatSeconds(value: number | null | undefined): string {
   if (value < 120) return `${value.toFixed(value < 10 ? 2 : 1)} s`;
   const minutes = Math.round(value / 60);
   return minutes < 120 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+/** An amount of dollars with two digits that say something. */
+export function formatDollars(value: number | null): string {
+  if (value === null) return UNDEFINED;
+  return value >= 0.1 || value === 0 ? value.toFixed(2) : String(Number(value.toPrecision(2)));
 }
 
 export function formatCost(value: number | null | undefined): string {

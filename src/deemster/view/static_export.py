@@ -75,6 +75,11 @@ class _Exported(NamedTuple):
         inside = (run for experiment in self.experiments for run in experiment.runs)
         return list(dict.fromkeys([*self.runs, *inside]))
 
+    @property
+    def only_experiment(self) -> str | None:
+        """The experiment that is all there is to see; None where something else is named too."""
+        return self.experiments[0].id if len(self.experiments) == 1 and not self.runs else None
+
 
 def export_viewer(store: Store, names: Sequence[str], folder: Path, *, without_text: bool = False) -> int:
     """Write runs, and the comparison of several, as a folder of static files. An export that is there is replaced.
@@ -157,7 +162,12 @@ def _files(shown: _Exported, *, without_text: bool) -> Iterator[tuple[str, bytes
     yield "app.js", static_file("app.js")
     yield "app.css", static_file("app.css")
     privacy = WITHOUT_TEXT if without_text else PrivacyEntry()
-    about = {"version": __version__, "runs": [run.row.id for run in shown.every_run], "privacy": privacy}
+    about = {
+        "version": __version__,
+        "runs": [run.row.id for run in shown.every_run],
+        "experiment": shown.only_experiment,
+        "privacy": privacy,
+    }
     yield str(_MANIFEST), f"{_MARK} = {_literal(about)};\n".encode()
     for key, value in _answers(shown, without_text=without_text):
         path = "/".join(quote(part, safe=",") for part in key)
