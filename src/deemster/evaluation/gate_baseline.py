@@ -200,6 +200,7 @@ class _FinishedSource:
     privacy = PrivacyEntry()
     stored = None
     # Its own gate is what asks.
+    gate = None
     margin: float | None = None
 
     def __init__(self, run: FinishedRun) -> None:
