@@ -30,7 +30,7 @@ from deemster.integrations.source_file import SourceFile
 
 # What of a config is read; everything else is listed as a whole.
 READ = (
-    *("description", "prompts", "providers", "targets", "tests", "defaultTest", "assertionTemplates"),
+    *("description", "prompts", "providers", "targets", "tests", "scenarios", "defaultTest", "assertionTemplates"),
     "evaluateOptions",
 )
 # A folder that holds more than this is not copied, and its config is only imported.

@@ -113,7 +113,7 @@ def asserting(*assertions, **test):
         (asserting({"type": "equals", "value": {"a": 1}}), "its value is no text"),
         (asserting({"type": "regex", "value": "a(?!b)"}), "look-around"),
         (asserting({"type": "contains", "value": "a", "transform": "output.x"}), "`transform` is code"),
-        (asserting({"type": "contains", "value": "a", "weight": 0}), "`weight` of an assertion"),
+        (asserting({"type": "contains", "value": "a", "weight": 0}), "`weight: 0` of an assertion"),
         (asserting({"type": "contains", "value": "a", "weight": 3}), "`weight` of an assertion"),
         (asserting({"type": "contains", "value": "a", "provider": "x"}), "`provider` of an assertion"),
         (asserting({"type": "llm-rubric", "value": "a", "rubricPrompt": "x"}), "`rubricPrompt` of an assertion"),

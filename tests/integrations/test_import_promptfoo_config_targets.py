@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any, NamedTuple
 
 import pytest
@@ -130,16 +131,7 @@ def test_chat_provider_is_a_model(tmp_path, provider, model):
 
 @pytest.mark.parametrize(
     "provider",
-    [
-        "openai:image:gpt-image-2",
-        "openai:codex-sdk",
-        "openai:embedding:text-embedding-3-small",
-        "openai:realtime:gpt-realtime",
-        "elevenlabs:tts:rachel",
-        "bedrock:amazon.nova-canvas-v1",
-        "exec: ./ask.sh",
-        "file://providers.yaml",
-    ],
+    ["openai:image:gpt-image-2", "openai:codex-sdk", "elevenlabs:tts:rachel", "bedrock:amazon.nova-canvas-v1"],
 )
 def test_provider_without_counterpart_is_listed_and_the_suite_has_no_target(tmp_path, provider):
     found = imported(tmp_path, with_prompts("{{q}}", providers=[provider]))
@@ -200,7 +192,7 @@ def test_endpoint_is_an_http_target_with_the_prompt_inside(tmp_path, parser):
             "output": "choices.0.text",
         }
     }
-    assert found.inputs == [{"q": "why"}]
+    assert found.inputs == [{"q": "why", "name": ""}]
 
 
 def test_endpoint_whose_reply_is_read_by_code_is_listed(tmp_path):
@@ -239,20 +231,36 @@ def test_chat_prompt_is_a_list_of_messages(tmp_path, name, text):
 def test_prompts_of_a_file_are_parted_and_globs_are_expanded(tmp_path):
     found = imported(
         tmp_path,
-        with_prompts("file://p*.txt"),
+        with_prompts("file://p*.txt", "prompts.csv"),
         p1__txt="one {{q}}\n---\ntwo {{q}}\n",
         p2__txt="three {{q}}",
+        prompts__csv="prompt,label\nfour {{q}},last\n",
     )
-    assert list(found.files.prompts.values()) == [f"{name} {{{{input.q}}}}\n" for name in ("one", "two", "three")]
-    assert found.suite["variants"] == {"prompt": ["p1", "p1-2", "p2"]}
+    assert list(found.files.prompts.values()) == [
+        f"{name} {{{{input.q}}}}\n" for name in ("one", "two", "three", "four")
+    ]
+    assert found.suite["variants"] == {"prompt": ["p1", "p1-2", "p2", "last"]}
+
+
+def test_loops_and_filters_that_jinja_has_are_a_template(tmp_path):
+    text = "{% for item in items %}{{ loop.index }}. {{ item.name | upper }}\n{% endfor %}{{q}}"
+    found = imported(
+        tmp_path, with_prompts(text, tests=[{"vars": {"q": "why", "items": [{"name": "a"}, {"name": "b"}]}}])
+    )
+    assert found.suite["prompts"] == {"prompt": "prompts/prompt.j2"}
+    jinja2 = pytest.importorskip("jinja2")
+    template = jinja2.Environment(undefined=jinja2.StrictUndefined).from_string(
+        found.files.prompts["prompts/prompt.j2"]
+    )
+    assert template.render(input=found.inputs[0]) == "1. A\n2. B\nwhy"
 
 
 @pytest.mark.parametrize(
     ("prompt", "why"),
     [
         ("{{ q | dump }}", "`{{ q | dump }}` has no counterpart"),
-        ("{% if q %}x{% endif %}", "`{% if q %}` has no counterpart"),
-        ("file://p.csv", "it is a table of prompts"),
+        ("{% if q === 'a' %}x{% endif %}", "has no counterpart"),
+        ("{% include 'x' %}", "has no counterpart"),
         ("{{ env.HOME }}", "it reads `env`"),
         ("file://p.js:make", "is code, which is not run"),
         ("file://../p.txt", "not below the folder"),
@@ -263,7 +271,7 @@ def test_prompts_of_a_file_are_parted_and_globs_are_expanded(tmp_path):
     ],
 )
 def test_prompt_without_counterpart_is_listed(tmp_path, prompt, why):
-    found = imported(tmp_path, with_prompts(prompt), p__csv="prompt\nfour {{q}}\n")
+    found = imported(tmp_path, with_prompts(prompt))
     assert ("target" in found.suite) is (why is None)
     assert why is None or found.says(why)
 
@@ -294,14 +302,13 @@ def test_config_without_tests_is_one_sample(tmp_path):
 def test_variables_may_stand_in_files(tmp_path):
     found = imported(
         tmp_path,
-        with_prompts("{{q}}", tests=[{"vars": {"q": "file://q.txt", "data": "file://d.yaml", "all": "file://n*.md"}}]),
+        with_prompts("{{q}}", tests=[{"vars": {"q": "file://q.txt", "data": "file://d.yaml", "each": "file://n*.md"}}]),
         q__txt=" why\n",
         d__yaml="a: [1, 2]\n",
         n1__md="one",
         n2__md="two",
     )
-    assert found.inputs == [{"q": "why", "data": '{"a":[1,2]}', "all": "file://n*.md"}]
-    assert found.says("`file://n*.md` names several files")
+    assert found.inputs == [{"q": "why", "data": '{"a":[1,2]}', "each": name} for name in ("one", "two")]
 
 
 CSV = (
@@ -315,12 +322,10 @@ def test_tests_may_stand_in_a_table(tmp_path):
     found = imported(tmp_path, with_prompts("{{q}}", tests="file://t.csv"), t__csv=CSV)
     assert found.inputs == [{"q": "2+2"}, {"q": "hello"}]
     first, second = found.files.dataset
-    assert (first.id, first.metadata["equals"]) == ("sum", "4")
+    assert (first.id, first.metadata["lang"], first.metadata["equals"]) == ("sum", "en", "4")
     assert list(first.metadata["contains_any"]) == ["four", "4"]
     assert second.metadata["llm_rubric"] == "It is polite."
-    assert second.expected_output == "hi"
-    assert found.says("`__config:__expected:threshold`")
-    assert found.says("`__metadata:lang`")
+    assert (second.expected_output, found.says("`__config:__expected:threshold`")) == ("hi", True)
     assert {"cosine-embedding": {"name": "similar", "threshold": 0.9, "where": {"has": ["assert_similar"]}}} in (
         found.suite["metrics"]
     )
@@ -339,9 +344,21 @@ def test_tests_may_stand_in_files(tmp_path, name, text):
     assert found.inputs == [{"q": "a"}, {"q": "b"}]
 
 
-def test_scenarios_are_listed(tmp_path):
-    scenarios = [{"config": [{"vars": {"lang": "French"}}], "tests": [{"vars": {"q": "a"}}]}]
-    assert imported(tmp_path, with_prompts("{{q}}", scenarios=scenarios)).says("`scenarios` of the config")
+def test_scenarios_cross_their_configs_with_their_tests(tmp_path):
+    config = with_prompts("{{q}}")
+    del config["tests"]
+    config["scenarios"] = [
+        {
+            "config": [{"vars": {"lang": "French"}}, {"vars": {"lang": "German"}}],
+            "tests": [
+                {"vars": {"q": "a"}, "assert": [{"type": "contains", "value": "{{lang}}"}]},
+                {"vars": {"q": "b"}},
+            ],
+        }
+    ]
+    found = imported(tmp_path, config)
+    assert found.inputs == [{"lang": lang, "q": q} for lang in ("French", "German") for q in "ab"]
+    assert [sample.metadata.get("contains") for sample in found.files.dataset] == ["French", None, "German", None]
 
 
 def test_options_of_the_evaluation_and_the_grader_are_taken_in(tmp_path):
@@ -415,17 +432,28 @@ def test_echo_answers_with_the_prompt(tmp_path):
     assert outputs_of(tmp_path / "made", found.suite["target"]["python"]) == ["Say why"]
 
 
+def test_command_gets_prompt_options_and_variables_as_arguments(tmp_path):
+    script = (
+        "import json, sys\nprint(sys.argv[1], json.loads(sys.argv[2])['config'], json.loads(sys.argv[3])['vars'])\n"
+    )
+    provider = {"id": f"exec: {sys.executable} script.py", "label": "own", "config": {"a": 1}}
+    found = imported(tmp_path, with_prompts("Say {{q}}", providers=[provider]), script__py=script)
+    found.files.write(tmp_path / "made")
+    assert outputs_of(tmp_path / "made", found.suite["target"]["python"]) == ["Say why {'a': 1} {'q': 'why'}"]
+
+
 @pytest.mark.parametrize(
     ("providers", "variants"),
     [
-        (["small", "large"], ["plain / small", "plain / large", "first / small", "first / large"]),
-        (["small", "echo"], ["plain / small", "first / small", "plain / echo", "first / echo"]),
+        (["small", "large"], ["plain / small", "plain / large", "loop / small", "loop / large"]),
+        (["small", "echo"], ["plain / small", "loop / small", "plain / echo", "loop / echo"]),
     ],
 )
 def test_written_suite_runs_at_once(tmp_path, monkeypatch, providers, variants):
+    pytest.importorskip("jinja2")
     prompts = [
         {"label": "plain", "raw": "Say {{word}}"},
-        {"label": "first", "raw": "Say {{letters[0].is}}"},
+        {"label": "loop", "raw": "Say {% for letter in letters %}{{letter.is}}{% endfor %}"},
     ]
     models = {
         name: {"id": f"openai:{name}", "config": {"apiBaseUrl": "{{env.CHAT_URL}}"}} for name in ("small", "large")

@@ -32,7 +32,7 @@ _TARGETS = """\
 # The providers of the config that are code, asked as promptfoo asks them.
 from pathlib import Path
 
-from deemster.integrations.promptfoo.provider_calls import echo_provider, python_provider
+from deemster.integrations.promptfoo.provider_calls import command_provider, echo_provider, python_provider
 
 HERE = Path(__file__).parent
 CONFIG = HERE / {folder!r}
@@ -46,6 +46,7 @@ _CONFIG_KEYS = frozenset(
         "providers",
         "targets",
         "tests",
+        "scenarios",
         "defaultTest",
         "assertionTemplates",
         "evaluateOptions",
@@ -158,7 +159,7 @@ def read_promptfoo_config(source: SourceFile) -> SuiteFiles:
     if providers and not combinations:
         left_out.note("how the providers are asked, since no prompt is", ("providers",))
     metrics = SuiteMetrics(config, files, left_out)
-    variables = {name for pair in combinations for name in pair.prompt.variables}
+    variables = {name for pair in combinations for name in pair.prompt.variables | pair.provider.variables}
     samples = _samples(tests, metrics, variables)
     entries = metrics.entries()
 
@@ -234,10 +235,18 @@ def _combinations(
                 [prompt.name] * (len(prompts) > 1) + [provider.name] * (len(providers) > 1 or len(prompts) == 1)
             )
             try:
-                combinations.append(_Combination(name, prompt, provider, provider.target(prompt)))
+                combinations.append(_Combination(name, prompt, provider, _whole_target(prompt, provider)))
             except LeftOutError as error:
                 left_out.note(f"`{name}`: {error}", ("prompts",))
     return combinations
+
+
+def _whole_target(prompt: SuitePrompt, provider: Provider) -> dict[str, Any]:
+    if isinstance(provider, ChatProvider):
+        return {"chat": provider.name, "prompt": prompt.name, **provider.settings}
+    if isinstance(provider, CodeProvider):
+        return {"python": f"targets:{provider.function(prompt)}"}
+    return provider.target(prompt)
 
 
 def _target(combinations: Sequence[_Combination]) -> dict[str, Any]:

@@ -120,6 +120,9 @@ class SuiteMetrics:
         except LeftOutError as error:
             self._left_out.note(f"an assertion `{visible(kind, limit=40)}`: {error}", path)
             return
+        if is_number(assertion.get("weight")) and not assertion["weight"]:
+            self._left_out.note("`weight: 0` of an assertion: it does not count there, and counts here", path)
+            assertion = {key: value for key, value in assertion.items() if key != "weight"}
         self._left_out.note_keys(assertion, _ASSERTION_KEYS, path, "an assertion")
 
     def _take_in(self, kind: str, assertion: Mapping[str, Any]) -> None:

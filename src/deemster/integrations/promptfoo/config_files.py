@@ -94,15 +94,21 @@ class ConfigFiles:
         except (OSError, ValueError, IndexError):
             return []
 
+    def names(self, reference: str) -> list[str]:
+        """The files that a reference with `*` names, as references of their own.
+
+        Raises:
+            LeftOutError: There are none, or they are not opened.
+        """
+        return [f"{FILE}{source.path.relative_to(self._folder).as_posix()}" for source in self.find(reference)]
+
     def content(self, reference: str) -> Any:
         """What one file holds: JSON and YAML as data, anything else as text without white space around it.
 
         Raises:
             LeftOutError: It cannot be read.
         """
-        source, *others = self.find(reference)
-        if others:
-            raise LeftOutError(f"`{visible(reference, limit=80)}` names several files")
+        source = self.find(reference)[0]
         is_data = source.path.suffix.lower() in _DATA
         try:
             return source.document.value if is_data else source.reading.text(source.data).strip()

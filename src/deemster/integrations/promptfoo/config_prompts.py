@@ -37,9 +37,9 @@ class SuitePrompt(NamedTuple):
     Attributes:
         name: Its name in `prompts`.
         labels: What the config calls it: a provider may name the prompts that it is asked.
-        ending: The ending of its file: `txt`, or `yml` for a list of messages.
+        ending: The ending of its file: `txt`, `j2`, or `yml` for a list of messages.
         text: What stands in the file.
-        inline: The prompt as one text, for a request that has it inside: of messages their JSON.
+        plain: The prompt as one text with places, for a request that has it inside; None for a template of Jinja2.
         variables: The variables that it names.
     """
 
@@ -47,7 +47,7 @@ class SuitePrompt(NamedTuple):
     labels: frozenset[str]
     ending: str
     text: str
-    inline: str
+    plain: str | None
     variables: frozenset[str]
 
     @property
@@ -119,9 +119,11 @@ def _raw_prompts(entry: Any, files: ConfigFiles) -> Iterator[_RawPrompt]:
 def _prompts_of_file(source: SourceFile, label: str | None) -> Iterator[_RawPrompt]:
     called = PurePosixPath(source.name).stem
     ending = source.path.suffix.lower()
-    if ending == ".csv":
-        raise LeftOutError("it is a table of prompts")
     try:
+        if ending == ".csv":
+            for row in source.table:
+                yield _RawPrompt(row.get("prompt", ""), row.get("label") or label, called)
+            return
         if ending in (".yaml", ".yml"):
             yield _RawPrompt(source.document.value, label, called)
             return
@@ -144,9 +146,13 @@ def _suite_prompt(raw: _RawPrompt, name: str) -> SuitePrompt:
     value = _as_chat(raw.raw)
     if not isinstance(value, list):
         text = prompt_text(str(value).strip())
-        return SuitePrompt(name, labels, "txt", text.text + "\n", text.text, text.variables)
+        ending = "j2" if text.is_jinja else "txt"
+        plain = None if text.is_jinja else text.text
+        return SuitePrompt(name, labels, ending, text.text + "\n", plain, text.variables)
 
     contents = [_content(message) for message in value]
+    if any(content.is_jinja for content in contents):
+        raise LeftOutError("its messages hold more than places to be filled in")
     messages = [
         {"role": _ROLES[message["role"]], "content": content.text}
         for message, content in zip(value, contents, strict=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -38,11 +38,16 @@ _OTHER_KINDS = frozenset(
         "codex-app-server",
         "codex-sdk",
         "completion",
+        "embedding",
+        "embeddings",
         "foundry-agent",
+        "image",
         "kb",
         "live",
         "moderation",
+        "realtime",
         "transcription",
+        "tts",
         "video",
     }
 )
@@ -83,10 +88,12 @@ _OF_KEY = ("apiKey", "apiKeyEnvar")
 # Maps of further settings, as Google and Bedrock have them.
 _GROUPS = ("generationConfig", "inferenceConfig")
 _PROVIDER_KEYS = frozenset({"id", "label", "config", "prompts"})
-_HTTP_KEYS = frozenset({"url", "method", "headers", "body", "transformResponse", "responseParser"})
+_HTTP_KEYS = frozenset({"url", "method", "headers", "body", "transformResponse", "responseParser", "maxRetries"})
 _VARIABLE = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}|\$\{?(\w+)\}?")
 _OF_ENVIRONMENT = re.compile(r"\{\{\s*env\.(\w+)\s*\}\}")
-_CODE = re.compile(r"(?:file://|python:)(?:file://)?(?P<file>[^:]+\.py)(?::(?P<function>[A-Za-z_]\w*))?")
+_CODE = re.compile(
+    r"(?:file://|python:)(?:file://)?(?P<file>[^:]+\.py)(?::(?P<function>[A-Za-z_]\w*))?|exec:\s*(?P<command>.+)"
+)
 _PROMPT = re.compile(r"\{\{\s*prompt\s*\}\}")
 _PATH_OF_REPLY = re.compile(r"(?:\(?json(?:, *text)?\)? *=> *)?json\??\.?([\w\[\].?]+)")
 
@@ -99,16 +106,14 @@ class ChatProvider(NamedTuple):
         model: The entry of `models`.
         settings: The settings of the target.
         prompts: The prompts that it is asked, by their labels; None for all.
+        variables: The variables that it names beside the prompt: none.
     """
 
     name: str
     model: Mapping[str, Any]
     settings: Mapping[str, Any]
     prompts: Sequence[str] | None
-
-    def target(self, prompt: SuitePrompt) -> dict[str, Any]:
-        """The target that asks it a prompt."""
-        return {"chat": self.name, "prompt": prompt.name, **self.settings}
+    variables: frozenset[str] = frozenset()
 
 
 class HttpProvider(NamedTuple):
@@ -124,17 +129,25 @@ class HttpProvider(NamedTuple):
     request: Mapping[str, Any]
     prompts: Sequence[str] | None
 
+    @property
+    def variables(self) -> frozenset[str]:
+        """The variables that it names beside the prompt."""
+        texts = "\n".join(_texts_in(self.request))
+        return prompt_text(_PROMPT.sub("", _OF_ENVIRONMENT.sub("", texts))).variables
+
     def target(self, prompt: SuitePrompt) -> dict[str, Any]:
         """The target that sends a prompt.
 
         Raises:
-            LeftOutError: The request holds what has no counterpart.
+            LeftOutError: The prompt is no text with places.
         """
+        if prompt.plain is None:
+            raise LeftOutError(f"the prompt `{prompt.name}` is a template of Jinja2, which no request has inside")
         return {"http": _with_prompt(self.request, prompt)}
 
 
 class CodeProvider(NamedTuple):
-    """A Python function that a prompt is given to, or the echo of it.
+    """A Python function or a command that a prompt is given to.
 
     Attributes:
         name: Its name.
@@ -142,6 +155,7 @@ class CodeProvider(NamedTuple):
         arguments: What that function is told of it beside prompt and config, as Python source.
         config: Its config.
         prompts: The prompts that it is asked, by their labels; None for all.
+        variables: The variables that it names beside the prompt: none.
     """
 
     name: str
@@ -149,10 +163,7 @@ class CodeProvider(NamedTuple):
     arguments: str
     config: Mapping[str, Any]
     prompts: Sequence[str] | None
-
-    def target(self, prompt: SuitePrompt) -> dict[str, Any]:
-        """The target that asks it a prompt."""
-        return {"python": f"targets:{self.function(prompt)}"}
+    variables: frozenset[str] = frozenset()
 
     def function(self, prompt: SuitePrompt) -> str:
         """What the function is called that asks it a prompt."""
@@ -177,10 +188,10 @@ def read_providers(config: Mapping[str, Any], files: ConfigFiles, left_out: Left
         if entry is None:
             continue
         try:
-            described = _described(entry)
-            taken = ["judge", "embedding", *(provider.name for provider in providers)]
-            providers.append(_provider(described, taken, files, left_out, path))
-            left_out.note_keys(described, _PROVIDER_KEYS, path, "a provider")
+            for described in _described(entry, files):
+                taken = ["judge", "embedding", *(provider.name for provider in providers)]
+                providers.append(_provider(described, taken, files, left_out, path))
+                left_out.note_keys(described, _PROVIDER_KEYS, path, "a provider")
         except LeftOutError as error:
             left_out.note(f"a provider: {error}", path)
     return providers
@@ -194,10 +205,9 @@ def read_graders(
     left_out.note_keys(graders, frozenset({"text", "embedding"}), path, "the provider that grades")
     models: dict[str, Mapping[str, Any]] = {}
     for kind, role in (("text", "judge"), ("embedding", "embedding")):
-        if graders.get(kind) is None:
-            continue
         try:
-            models[role] = _grader(_described(graders[kind]), role, files, left_out, path)
+            for described in _described(graders[kind], files) if graders.get(kind) is not None else ():
+                models[role] = _grader(described, role, files, left_out, path)
         except LeftOutError as error:
             left_out.note(f"the provider that grades: {error}", path)
     return models
@@ -222,20 +232,21 @@ def _grader(
     raise LeftOutError(f"`{visible(entry['id'], limit=80)}` has no counterpart here")
 
 
-def _described(entry: Any) -> Mapping[str, Any]:
-    """A provider as a map with an `id`.
-
-    Raises:
-        LeftOutError: It has none.
-    """
-    if isinstance(entry, str):
-        return {"id": entry}
-    if isinstance(entry, dict) and isinstance(entry.get("id"), str):
-        return entry
-    if isinstance(entry, dict) and len(entry) == 1:
+def _described(entry: Any, files: ConfigFiles) -> Iterator[dict[str, Any]]:
+    """The providers of an entry, each as a map with an `id`."""
+    if isinstance(entry, str) and entry.startswith(FILE) and _CODE.fullmatch(entry) is None:
+        content = files.content(entry)
+        for inside in content if isinstance(content, list) else [content]:
+            yield from _described(inside, files)
+    elif isinstance(entry, str):
+        yield {"id": entry}
+    elif isinstance(entry, dict) and isinstance(entry.get("id"), str):
+        yield entry
+    elif isinstance(entry, dict) and len(entry) == 1:
         ((name, options),) = entry.items()
-        return {"id": name, **as_map(options)}
-    raise LeftOutError("it has no `id`")
+        yield {"id": name, **as_map(options)}
+    else:
+        raise LeftOutError("it has no `id`")
 
 
 def _provider(
@@ -262,7 +273,9 @@ def _provider(
         name = unique_name(as_text(entry.get("label")) or identity, taken, identity)
         return CodeProvider(name, "echo_provider", "", config, prompts)
     if (code := _CODE.fullmatch(identity)) is not None:
-        name = unique_name(as_text(entry.get("label")) or PurePosixPath(code["file"]).stem, taken, "code")
+        name = unique_name(as_text(entry.get("label")) or PurePosixPath(code["file"] or "command").stem, taken, "code")
+        if code["command"] is not None:
+            return CodeProvider(name, "command_provider", f"{code['command']!r}, folder=CONFIG, ", config, prompts)
         arguments = f"CONFIG / {code['file']!r}, {code['function'] or 'call_api'!r}, "
         return CodeProvider(name, "python_provider", arguments, config, prompts)
 
@@ -385,7 +398,17 @@ def _http_request(identity: str, config: Mapping[str, Any]) -> dict[str, Any]:
         if path is None:
             raise LeftOutError("its `transformResponse` is code, which is not run")
         request["output"] = dotted_path(path[1].replace("?", ""))
+    if isinstance(config.get("maxRetries"), int):
+        request["retries"] = config["maxRetries"]
     return request
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (list, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts_in(part)
 
 
 def _with_prompt(value: Any, prompt: SuitePrompt) -> Any:
@@ -401,9 +424,9 @@ def _with_prompt(value: Any, prompt: SuitePrompt) -> Any:
     if not isinstance(value, str):
         return value
     if prompt.ending == "yml" and _PROMPT.fullmatch(value.strip()):
-        return json.loads(prompt.inline)
+        return json.loads(prompt.plain or "[]")
     parts = [_OF_ENVIRONMENT.split(part) for part in _PROMPT.split(value)]
-    return prompt.inline.join(
+    return (prompt.plain or "").join(
         "".join(f"${{{text}}}" if index % 2 else prompt_text(text).text for index, text in enumerate(part))
         for part in parts
     )

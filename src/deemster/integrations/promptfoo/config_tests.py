@@ -1,4 +1,4 @@
-"""The tests of a promptfoo config: in it, and in files that it names."""
+"""The tests of a promptfoo config: in it, in files that it names, and of its scenarios."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from deemster.integrations.promptfoo.nunjucks import fill_in, has_template
 from deemster.integrations.run_builder import as_list, as_map, as_text
 from deemster.integrations.source_file import SourceFile
 
+_PARTS = ("vars", "options", "metadata")
 _TEST_KEYS = frozenset({"description", "vars", "assert", "metadata", "options"})
 _OPTION_KEYS = frozenset({"disableDefaultAsserts", "disableVarExpansion", "provider"})
 _CHANGES_OUTPUT = frozenset({"transform", "postprocess"})
+_SCENARIO_KEYS = frozenset({"config", "tests"})
 # The assertions of promptfoo; in a cell of a table they stand as `not-contains: x` or `similar(0.8): x`.
 _ASSERTIONS = (
     "agent-rubric answer-relevance bleu classifier contains contains-all contains-any contains-html contains-json "
@@ -71,7 +73,7 @@ class _Entry(NamedTuple):
 def read_tests(config: Mapping[str, Any], files: ConfigFiles, left_out: LeftOut) -> list[ConfigTest]:
     """The tests, one for each combination of the values of variables that are lists; what is not taken in is noted."""
     reader = _TestReader(files, left_out, _Entry(as_map(config.get("defaultTest")), ("defaultTest",)))
-    entries = reader.entries(config.get("tests"), ("tests",))
+    entries = [*reader.entries(config.get("tests"), ("tests",)), *reader.scenarios(config.get("scenarios"))]
     if not entries and not config.get("tests") and "scenarios" not in config:
         # Without tests, promptfoo asks each prompt once.
         entries = [_Entry({}, ())]
@@ -144,7 +146,7 @@ class _TestReader:
 
     def _test_of_row(self, row: Mapping[str, str], path: tuple[str | int, ...]) -> dict[str, Any]:
         """The test of a row in a table: columns are variables, and those with `__` in front say the rest."""
-        test: dict[str, Any] = {"vars": {}, "assert": []}
+        test: dict[str, Any] = {"vars": {}, "assert": [], "metadata": {}}
         for column, cell in row.items():
             key = column.strip()
             if key.startswith("__expected"):
@@ -152,11 +154,38 @@ class _TestReader:
                     test["assert"].append(_assertion_in_cell(cell.strip()))
             elif key == "__description":
                 test["description"] = cell
+            elif key == "__metric":
+                test["metric"] = cell
+            elif key.startswith("__metadata:"):
+                name = key.removeprefix("__metadata:")
+                value: Any = cell
+                if name.endswith("[]"):
+                    value = [part.strip().replace("\\,", ",") for part in re.split(r"(?<!\\),", cell)]
+                if cell.strip():
+                    test["metadata"][name.removesuffix("[]")] = value
             elif key.startswith("__"):
                 self._left_out.note(f"the column `{key}` of a table", path)
             else:
                 test["vars"][key] = cell
+        if metric := test.pop("metric", None):
+            test["assert"] = [{**assertion, "metric": metric} for assertion in test["assert"]]
         return test
+
+    def scenarios(self, scenarios: Any) -> list[_Entry]:
+        """Each test of a scenario with each of its configs."""
+        entries: list[_Entry] = []
+        for index, scenario in enumerate(as_list(scenarios)):
+            path = ("scenarios", index)
+            if not isinstance(scenario, dict):
+                self._left_out.note("a scenario in another file", path)
+                continue
+            self._left_out.note_keys(scenario, _SCENARIO_KEYS, path, "a scenario")
+            configs = self.entries(scenario.get("config"), (*path, "config"))
+            tests = self.entries(scenario.get("tests"), (*path, "tests")) or [_Entry({}, path)]
+            for (shared, _), (test, test_path) in itertools.product(configs, tests):
+                merged = {key: {**as_map(shared.get(key)), **as_map(test.get(key))} for key in _PARTS}
+                entries.append(_Entry({**shared, **test, **merged}, test_path))
+        return entries
 
     def _note_keys(self, entry: _Entry) -> None:
         self._left_out.note_keys(entry.test, _TEST_KEYS, entry.path, "a test")
@@ -210,12 +239,19 @@ class _TestReader:
 
     def _combinations(self, variables: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """As promptfoo does, a test for each combination of the values of variables that are lists of texts."""
-        choices = [
-            value if isinstance(value, list) and value and isinstance(value[0], str) else [value]
-            for value in variables.values()
-        ]
+        choices = [self._choices(value) for value in variables.values()]
         for chosen in itertools.product(*choices):
             yield dict(zip(variables, chosen, strict=True))
+
+    def _choices(self, value: Any) -> list[Any]:
+        if isinstance(value, list) and value and isinstance(value[0], str):
+            return value
+        if isinstance(value, str) and value.startswith(FILE) and "*" in value:
+            try:
+                return list[Any](self._files.names(value))
+            except LeftOutError:
+                return [value]
+        return [value]
 
     def _filled_in(self, values: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str, Any]:
         """The variables of a sample, with the files and templates in them filled in."""

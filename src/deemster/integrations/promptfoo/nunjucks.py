@@ -15,6 +15,37 @@ _PATH = r"[A-Za-z_]\w*(?:\.\w+|\[\d+\]|\[\"\w+\"\]|\['\w+'\])*"
 _PLACE = re.compile(rf"\{{\{{-?\s*({_PATH})\s*-?\}}\}}")
 _BRACKETS = re.compile(r"""\.?\[["']?(\w+)["']?\]""")
 _STEP = re.compile(r"\w+")
+# What Jinja2 has under the same name with the same meaning.
+_STATEMENTS = frozenset({"for", "endfor", "if", "elif", "else", "endif", "set", "raw", "endraw"})
+_FILTERS = frozenset(
+    {
+        "abs",
+        "capitalize",
+        "default",
+        "first",
+        "float",
+        "int",
+        "join",
+        "last",
+        "length",
+        "list",
+        "lower",
+        "replace",
+        "reverse",
+        "round",
+        "safe",
+        "sort",
+        "string",
+        "title",
+        "trim",
+        "upper",
+    }
+)
+_WORDS = frozenset({"and", "or", "not", "in", "is", "defined", "if", "else", "true", "false", "none", "loop"})
+_ONLY_NUNJUCKS = re.compile(r"===|!==|&&|\|\||\?|\.length\b|\.(?!index0?\b|first\b|last\b)\w+\(")
+_QUOTED = re.compile(r'"[^"]*"|\'[^\']*\'')
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
+_FILTER = re.compile(r"\|\s*([A-Za-z_]\w*)")
 # Variables that promptfoo sets itself.
 _OF_PROMPTFOO = frozenset({"env", "_conversation"})
 
@@ -25,10 +56,12 @@ class PromptText(NamedTuple):
     Attributes:
         text: The text.
         variables: The variables that it names.
+        is_jinja: Whether it is a template of Jinja2, and not a text with places.
     """
 
     text: str
     variables: frozenset[str]
+    is_jinja: bool = False
 
 
 def has_template(text: str) -> bool:
@@ -45,13 +78,12 @@ def prompt_text(text: str) -> PromptText:
     >>> prompt_text("Tell me about {{topic}}.").text
     'Tell me about {{input.topic}}.'
     """
-    variables = set()
-    for tag in _TAG.findall(text):
-        if _PLACE.fullmatch(tag) is None:
-            raise LeftOutError(f"`{visible(tag, limit=60)}` has no counterpart here")
-        variables.add(_STEP.findall(tag)[0])
-    for name in sorted(variables & _OF_PROMPTFOO):
-        raise LeftOutError(f"it reads `{name}`, which promptfoo fills in")
+    tags = _TAG.findall(text)
+    if not all(_PLACE.fullmatch(tag) for tag in tags):
+        return _jinja_prompt(text, tags)
+
+    variables = {_STEP.findall(tag)[0] for tag in tags}
+    _refuse_variables_of_promptfoo(variables)
     return PromptText(_PLACE.sub(lambda place: f"{{{{input.{dotted_path(place[1])}}}}}", text), frozenset(variables))
 
 
@@ -62,6 +94,46 @@ def dotted_path(path: str) -> str:
     'choices.0.text'
     """
     return _BRACKETS.sub(r".\1", path)
+
+
+def _refuse_variables_of_promptfoo(variables: set[str]) -> None:
+    for name in sorted(variables & _OF_PROMPTFOO):
+        raise LeftOutError(f"it reads `{name}`, which promptfoo fills in")
+
+
+def _jinja_prompt(text: str, tags: list[str]) -> PromptText:
+    """A prompt with loops, conditions or filters, where Jinja2 means the same by them."""
+    set_inside: set[str] = set()
+    variables: set[str] = set()
+    for tag in tags:
+        if tag.startswith("{#"):
+            continue
+        body = tag[2:-2].strip("-").strip()
+        code = _QUOTED.sub('""', body)
+        if tag.startswith("{%"):
+            keyword, _, code = code.partition(" ")
+            if keyword not in _STATEMENTS:
+                raise _untranslatable(tag)
+            set_inside.update(_names_set_by(keyword, code))
+        if _ONLY_NUNJUCKS.search(code) or not _FILTERS.issuperset(_FILTER.findall(code)):
+            raise _untranslatable(tag)
+        variables.update(_NAME.findall(_FILTER.sub("", code)))
+
+    variables -= set_inside | _WORDS
+    _refuse_variables_of_promptfoo(variables)
+    header = "".join(f"{{%- set {name} = input['{name}'] -%}}\n" for name in sorted(variables))
+    return PromptText(header + text, frozenset(variables), is_jinja=True)
+
+
+def _names_set_by(keyword: str, code: str) -> list[str]:
+    """The names that a statement gives a meaning to."""
+    if keyword == "for":
+        return _NAME.findall(code.partition(" in ")[0])
+    return _NAME.findall(code.partition("=")[0]) if keyword == "set" else []
+
+
+def _untranslatable(tag: str) -> LeftOutError:
+    return LeftOutError(f"`{visible(tag, limit=60)}` has no counterpart here")
 
 
 def fill_in(value: Any, variables: Mapping[str, Any]) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import shlex
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -39,6 +41,29 @@ def python_provider(file: str | Path, function: str, *, prompt: str | Path, conf
         if result.get("error"):
             raise RuntimeError(str(result["error"]))
         return result.get("output")
+
+    return ask
+
+
+def command_provider(command: str, *, folder: str | Path, prompt: str | Path, config: Mapping[str, Any]) -> AskProvider:
+    """A target that runs a command with three more arguments: the prompt, the options and the variables, as JSON.
+
+    Args:
+        command: The command.
+        folder: Where it runs.
+        prompt: The file of the prompt.
+        config: What the command gets as `config` of its options.
+    """
+    messages = read_prompt(Path(prompt))
+
+    def ask(sample_input: Mapping[str, Any]) -> str:
+        options = json.dumps({"config": dict(config)})
+        context = json.dumps({"vars": dict(sample_input)})
+        argv = [*shlex.split(command), _prompt_text(messages, sample_input), options, context]
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603 - the user's
+        if done.returncode or (done.stderr.strip() and not done.stdout.strip()):
+            raise RuntimeError(done.stderr.strip() or f"The command ended with {done.returncode}.")
+        return done.stdout.strip()
 
     return ask
 
