@@ -101,7 +101,7 @@ class Gate(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     adversarial: AdversarialRules = msgspec.field(default_factory=AdversarialRules)
     decision: Literal["two-way", "three-way"] = "two-way"
     on: _On = "point"
-    variants: list[NonBlank] | UnsetType = UNSET
+    variants: Annotated[list[NonBlank], Meta(min_length=1)] | UnsetType = UNSET
 
 
 class Rule(NamedTuple):
