@@ -7,6 +7,7 @@ import pytest
 from deemster.errors import ConfigurationError
 from deemster.evaluation.suite import load_suite
 from deemster.evaluation.variants import VariantGates, choose_variants, suite_variants
+from deemster.gate import read_gate
 
 REST = "dataset: golden.yml\nmetrics: [exact-match]\n"
 
@@ -59,9 +60,12 @@ def test_grid_has_every_combination_the_last_factor_changing_fastest(tmp_path):
 def test_variant_of_another_kind_takes_the_place_of_the_target(tmp_path):
     (tmp_path / "before.jsonl").write_text("", encoding="utf-8")
     _, found = variants(
-        tmp_path, "target: { python: 'app:answer' }\nvariants: { now: {}, before: { outputs: before.jsonl } }\n"
+        tmp_path,
+        "target: { python: 'app:answer', settings: { skill: true } }\n"
+        "variants: { now: {}, before: { outputs: before.jsonl } }\n",
     )
     assert [each.target.kind for each in found] == ["python", "outputs"]
+    assert [each.target.settings for each in found] == [{"settings": {"skill": True}}, {}]
 
 
 def test_suite_without_target_may_have_whole_targets_as_variants(tmp_path):
@@ -126,6 +130,10 @@ def test_gate_holds_for_every_variant_or_for_those_it_names(tmp_path):
     assert gates(tmp_path, "{ min_pass_rate: 0.9, variants: ['*:b'] }") == (None, [{}, {"min_pass_rate": 0.9}])
     with pytest.raises(ConfigurationError, match=r"`gate.variants`: there is no variant `app:c`\. Did you mean `app:"):
         gates(tmp_path, "{ variants: ['app:c'] }")
+    # A gate that held for nobody would always pass.
+    _, (first, _) = gates(tmp_path, "{ min_pass_rate: 0.9, variants: [] }")
+    with pytest.raises(ConfigurationError, match=r"gate\.variants"):
+        read_gate(first)
 
 
 def test_gate_that_compares_with_a_variant_finds_it_in_the_experiment(tmp_path):

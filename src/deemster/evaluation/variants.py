@@ -265,12 +265,12 @@ def _nested(keys: Sequence[str], value: Any) -> Any:
 
 
 def _joined_target(base: Any, own: Mapping[str, Any]) -> Any:
-    """A target section with what a variant changes of it; another kind of target takes the place of the first."""
+    """A target section with what a variant changes of it; another kind of target takes the place of all of it."""
     if not isinstance(base, Mapping):
         return base
-    kinds = TargetSection.one_of
-    if any(kind in own for kind in kinds):
-        base = {key: value for key, value in base.items() if key not in kinds or key in own}
+    kinds = [kind for kind in TargetSection.one_of if kind in own]
+    if kinds and not any(kind in base for kind in kinds):
+        return own
     return _merged(base, own)
 
 
